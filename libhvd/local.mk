@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# libhvd: two convenience libraries (base knows nothing, core is the runtime) and the shared library made of them.
+# Unit tests link the convenience libraries; the plugin links libbase only.
+
+noinst_LTLIBRARIES += libhvd/libbase.la libhvd/libcore.la
+lib_LTLIBRARIES += libhvd/libhvd.la
+include_HEADERS += libhvd/hvd.h
+pkgconfig_DATA += libhvd/hvd.pc
+EXTRA_DIST += libhvd/libhvd.map
+
+# base/ and topo/: no MPI, no CUDA, no PMIx, no Slurm.
+libhvd_libbase_la_SOURCES = \
+  libhvd/base/bootstrap.h \
+  libhvd/base/clock.h \
+  libhvd/base/fd.cc \
+  libhvd/base/fd.h \
+  libhvd/base/status.cc \
+  libhvd/base/status.h \
+  libhvd/topo/layout.h
+
+# data/ control/ coll/ transport/ engine/ trace/ runtime
+libhvd_libcore_la_SOURCES =
+libhvd_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+if HAVE_MPI
+libhvd_libcore_la_SOURCES +=
+endif
+
+# c_api.cc is here and not in libcore also because libtool links a library without a C++ source of its own with gcc.
+libhvd_libhvd_la_SOURCES = libhvd/c_api.cc
+libhvd_libhvd_la_LIBADD = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la $(MPI_LIBS) $(PMIX_LIBS)
+libhvd_libhvd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,--version-script=$(top_srcdir)/libhvd/libhvd.map
+libhvd_libhvd_la_DEPENDENCIES = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.map
+
+# What a program (a test) links to get at the inside of the library, in the order a linker wants.
+HVD_INTERNAL_OBJECTS = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la
+HVD_INTERNAL_LIBS = $(HVD_INTERNAL_OBJECTS) $(MPI_LIBS) $(PMIX_LIBS)

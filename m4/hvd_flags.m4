@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags of every object: language, warnings, visibility, sanitizers.
+
+# HVD_DEFAULT_OPTIMISATION, before the compilers are looked for.
+# A user who sets CXXFLAGS decides alone. Otherwise the library gets -O3 (its loops are what the project is about), and the
+# tests -O1 (Catch2's headers are slow to compile).
+AC_DEFUN([HVD_DEFAULT_OPTIMISATION], [
+AC_BEFORE([$0], [AC_PROG_CC])
+AC_BEFORE([$0], [AC_PROG_CXX])
+HVD_OPT=; HVD_TEST_OPT=
+AS_IF([test "x${CXXFLAGS+set}" = x], [CXXFLAGS=-g; HVD_OPT=-O3; HVD_TEST_OPT=-O1])
+AS_IF([test "x${CFLAGS+set}" = x], [CFLAGS="-g -O2"])
+AC_SUBST([HVD_OPT])
+AC_SUBST([HVD_TEST_OPT])
+])
+
+AC_DEFUN([HVD_FLAGS], [
+AC_ARG_ENABLE([werror],
+  [AS_HELP_STRING([--enable-werror], [treat warnings as errors (for developers and CI)])], [], [enable_werror=no])
+AC_ARG_ENABLE([sanitizer],
+  [AS_HELP_STRING([--enable-sanitizer=LIST], [compile with sanitizers: address, thread, undefined, or several with commas])],
+  [], [enable_sanitizer=no])
+HVD_WARNINGS="-Wall -Wextra"
+AS_IF([test "x$enable_werror" = xyes], [HVD_WARNINGS="$HVD_WARNINGS -Werror"])
+HVD_SANITIZER=
+AS_CASE([$enable_sanitizer],
+  [no|''], [],
+  [yes], [AC_MSG_ERROR([--enable-sanitizer needs a list, such as address,undefined])],
+  [HVD_SANITIZER="-fsanitize=$enable_sanitizer -fno-omit-frame-pointer"
+   AC_MSG_CHECKING([whether $CXX can link with $HVD_SANITIZER])
+   AC_LANG_PUSH([C++])
+   hvd_saved_cxxflags=$CXXFLAGS; CXXFLAGS="$CXXFLAGS $HVD_SANITIZER"
+   AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [AC_MSG_RESULT([yes])],
+     [AC_MSG_RESULT([no])
+      AC_MSG_ERROR([--enable-sanitizer=$enable_sanitizer: $CXX cannot link with it; see config.log])])
+   CXXFLAGS=$hvd_saved_cxxflags
+   AC_LANG_POP([C++])])
+AC_LANG_PUSH([C++])
+AC_MSG_CHECKING([whether $CXX accepts -std=c++17])
+hvd_saved_cxxflags=$CXXFLAGS; CXXFLAGS="$CXXFLAGS -std=c++17"
+AC_COMPILE_IFELSE([AC_LANG_SOURCE([[#include <optional>
+#include <string_view>
+std::optional<std::string_view> f() { if constexpr (sizeof(int) > 1) return "x"; return {}; }]])],
+  [AC_MSG_RESULT([yes])],
+  [AC_MSG_RESULT([no]); AC_MSG_ERROR([a C++17 compiler is needed; Debian has one in g++])])
+CXXFLAGS=$hvd_saved_cxxflags
+AC_LANG_POP([C++])
+AC_SUBST([HVD_WARNINGS])
+AC_SUBST([HVD_SANITIZER])
+AM_CONDITIONAL([SANITIZED], [test -n "$HVD_SANITIZER"])
+])

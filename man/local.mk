@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+# Manual pages, mdoc, kept clean under mandoc -Tlint and groff -ww.

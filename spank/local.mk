@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# The SPANK plugin: libhvdspank (all but Slurm's entry points; unit tests link it) and spank_horovod.so, made of it.
+
+EXTRA_DIST += spank/spank_horovod.map spank/horovod.conf.in
+plugstackconfdir = $(plugstackdir)
+plugstackconf_DATA =
+slurmplugin_LTLIBRARIES =
+HVD_SPANK_LIBRARY =
+
+spank_libhvdspank_la_SOURCES =
+spank_libhvdspank_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS)
+
+spank_spank_horovod_la_SOURCES = spank/plugin.c
+spank_spank_horovod_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+# spank.h's macros declare what Slurm looks up without a visibility of their own; the map hides the rest.
+spank_spank_horovod_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
+spank_spank_horovod_la_LIBADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
+spank_spank_horovod_la_DEPENDENCIES = $(spank_spank_horovod_la_LIBADD) spank/spank_horovod.map
+
+# No -z defs: the spank_* and slurm_* symbols come from the process that loads the plugin.
+# libtool's C++ links name -lstdc++ and -lgcc_s themselves, so that -static-libstdc++ does nothing: link as C, name libstdc++.a.
+spank_spank_horovod_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+  -Wl,--version-script=$(top_srcdir)/spank/spank_horovod.map $(HVD_STATIC_CXX_RUNTIME)
+spank_spank_horovod_la_LINK = $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) --mode=link $(CCLD) \
+  $(AM_CFLAGS) $(CFLAGS) $(spank_spank_horovod_la_LDFLAGS) $(LDFLAGS) -o $@
+HVD_STATIC_CXX_RUNTIME = -Wl,-Bstatic,-lstdc++,-Bdynamic -Wc,-static-libgcc
+
+if HAVE_SLURM
+HVD_SPANK_LIBRARY += spank/libhvdspank.la
+noinst_LTLIBRARIES += spank/libhvdspank.la
+slurmplugin_LTLIBRARIES += spank/spank_horovod.la
+plugstackconf_DATA += spank/horovod.conf
+endif
+
+CLEANFILES += spank/horovod.conf
+spank/horovod.conf: spank/horovod.conf.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) spank && $(HVD_SUBSTITUTE) $(srcdir)/spank/horovod.conf.in > $@.tmp && mv $@.tmp $@
+
+# slurm loads the .so; a .la beside it would only be in the way.
+install-data-hook:
+	rm -f $(DESTDIR)$(slurmplugindir)/spank_horovod.la
+uninstall-hook:
+	rm -f $(DESTDIR)$(slurmplugindir)/spank_horovod.so

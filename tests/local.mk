@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Unit tests are one Catch2 binary that mirrors the rooms; `make check` runs it. tests/run.sh runs it and all the rest.
+
+EXTRA_DIST += tests/run.sh tests/includes.py
+
+if HAVE_CATCH2
+check_PROGRAMS += tests/unit/unit
+TESTS += tests/unit/unit
+endif
+
+tests_unit_unit_SOURCES = \
+  tests/unit/catch.h \
+  tests/unit/main.cc
+
+tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
+tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
+tests_unit_unit_LDADD = $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
