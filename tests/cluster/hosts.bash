@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The hosts of a cluster seen from the machine: starting them, entering them, finding their processes. What a host
+# does inside is in `boot`. Sourced by `cluster`, whose variables it reads.
+# shellcheck disable=SC2154
+
+# Every process of the cluster, by the machine's process ids.
+cluster_pids() {
+  grep -lsF -- " $marker " /proc/[0-9]*/mountinfo | cut -d / -f 3
+}
+
+# The first process of a host; its namespaces are the host.
+host_pid() {
+  local pid
+  pid=$(cat -- "$state/host/$1" 2>/dev/null) || die "no host \"$1\" is up in $state"
+  grep -qsF -- " $marker " "/proc/$pid/mountinfo" || die "host \"$1\" has ended. Run \"cluster up\" again"
+  printf '%s' "$pid"
+}
+
+boot_all() {
+  local i
+  boot ctl "$ctl_address"
+  for ((i = 0; i < nodes; i++)); do
+    boot "node$i" "$network.$((i + 1))" --pid --fork --kill-child
+  done
+  wait_for_host ctl
+  for ((i = 0; i < nodes; i++)); do
+    wait_for_host "node$i"
+    plug_in "node$i"
+  done
+}
+
+# boot HOST ADDRESS [UNSHARE-OPTION]...: starts a host that outlives us and holds nothing of ours open.
+boot() {
+  local host=$1 address=$2
+  shift 2
+  (
+    close_descriptors
+    exec env -i PATH="$PATH:/usr/sbin:/sbin" setsid unshare --mount --net --uts --ipc "$@" \
+      bash "$here/boot" "$host" "$address" "$state" "$marker" "$gpus"
+  ) </dev/null >"$state/log/boot.$host.log" 2>&1 &
+}
+
+# Whoever reads a pipe that we inherited (a test runner does) would else wait for the daemons to close it.
+close_descriptors() {
+  local fd
+  for fd in /proc/self/fd/*; do
+    fd=${fd##*/}
+    ((fd <= 2)) || eval "exec $fd>&-"
+  done
+}
+
+wait_for_host() {
+  local deadline=$((SECONDS + 20))
+  until [[ -s $state/host/$1 ]]; do
+    if ((SECONDS >= deadline)) || [[ -s $state/ended ]]; then
+      give_up "host $1 did not start"
+    fi
+    sleep 0.02
+  done
+}
+
+# A cable from the bridge, in ctl, to the node's eth0.
+plug_in() {
+  local pid
+  pid=$(host_pid "$1")
+  # shellcheck disable=SC2016 # for the inner shell
+  nsenter --target "$(host_pid ctl)" --net sh -ec '
+    ip link add "$1" type veth peer name eth0 netns "$2"
+    ip link set "$1" master br0 up' sh "$1" "$pid" || give_up "the network of $1 could not be made"
+}
+
+# Root's own look inside; leaves the PID namespace as it is.
+in_host() {
+  local pid
+  pid=$(host_pid "$1") || return
+  shift
+  SLURM_CONF=$state/etc/slurm/slurm.conf nsenter --target "$pid" --mount --net --uts --ipc -- "$@"
+}
+
+# run_as USER HOST COMMAND...: becomes the command. On ctl it has the very process id of the caller, so signals,
+# terminals and exit statuses need no help. A node has its own PID namespace, which takes a process in between;
+# when that one is killed the command is, too.
+run_as() {
+  local user=$1 host=$2 pid entry gid home shell namespaces=(--mount --net --uts --ipc) privileges
+  shift 2
+  pid=$(host_pid "$host")
+  entry=$(grep -m 1 -- "^$user:" "$state/etc/passwd") || die "user \"$user\" is unknown"
+  IFS=: read -r _ _ _ gid _ home shell <<<"$entry"
+  privileges=(setpriv --reuid "$user" --regid "$gid" --init-groups)
+  if [[ $host != ctl ]]; then
+    namespaces+=(--pid)
+    privileges+=(--pdeathsig KILL)
+  fi
+  # shellcheck disable=SC2046 # variable names have no blanks
+  unset TMPDIR $(compgen -e | grep -E '^(SLURM|PMIX|PMI|OMPI)_')
+  export HOME=$home USER=$user LOGNAME=$user SHELL=$shell SLURM_CONF=$state/etc/slurm/slurm.conf
+  PATH=$(sed -n 's/.*prefix=\(..*\)/\1\/bin:/p' "$state/options")$PATH
+  # shellcheck disable=SC2016 # for the inner shell: the working directory if this user may be there
+  exec nsenter --target "$pid" "${namespaces[@]}" -- "${privileges[@]}" -- \
+    bash -c '{ cd "$1" || cd; } 2>/dev/null; shift; exec "$@"' bash "$PWD" "$@"
+}
+
+# One line a daemon that ought to run: host, name, process id or "-".
+list_daemons() {
+  local host pid namespace name
+  local -A found=()
+  for pid in $(cluster_pids); do
+    namespace=$(readlink "/proc/$pid/ns/mnt") || continue
+    name=$(cat "/proc/$pid/comm") || continue
+    found[$namespace $name]=${found[$namespace $name]:-$pid}
+  done 2>/dev/null
+  for host in "$state"/host/*; do
+    namespace=$(readlink "/proc/$(<"$host")/ns/mnt") || namespace=none
+    host=${host##*/}
+    for name in munged $([[ $host == ctl ]] && echo slurmctld || echo slurmd); do
+      printf '%s %s %s\n' "$host" "$name" "${found[$namespace $name]:--}"
+    done
+  done
+}
