@@ -14,6 +14,8 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/clock.h \
   libhvd/base/fd.cc \
   libhvd/base/fd.h \
+  libhvd/base/sha256.cc \
+  libhvd/base/sha256.h \
   libhvd/base/status.cc \
   libhvd/base/status.h \
   libhvd/topo/layout.h

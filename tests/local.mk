@@ -10,7 +10,8 @@ endif
 
 tests_unit_unit_SOURCES = \
   tests/unit/catch.h \
-  tests/unit/main.cc
+  tests/unit/main.cc \
+  tests/unit/sha256_test.cc
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
