@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank says about an operation, and how ranks that say different things are told so.
+// Two descriptions are the same if and only if their encodings are the same bytes: everything
+// between ranks compares encodings.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libhvd/data/types.h"
+
+namespace hvd {
+
+enum class OpKind : uint8_t { kAllreduce = 0, kBroadcast = 1, kBarrier = 2 };
+
+const char* name_of(OpKind kind);  // "allreduce"
+
+struct Description {
+  OpKind kind = OpKind::kBarrier;
+  DataType type = DataType::kInt32;
+  ReduceOp op = ReduceOp::kSum;  // of an allreduce
+  int32_t root = 0;              // of a broadcast: global rank
+  double prescale = 1;
+  double postscale = 1;
+  std::vector<int64_t> shape;    // in elements, outermost first
+
+  int64_t elements() const;  // product of the shape
+  std::string encode() const;
+  // Nothing if the bytes are no valid description.
+  static std::optional<Description> decode(std::string_view bytes);
+};
+
+// One opinion about a name, and the ranks that hold it (ascending).
+struct Opinion {
+  std::string description;  // encoded
+  std::vector<int> ranks;
+};
+
+// The sentence for ranks that disagree: which ranks differ, in what, e.g.
+// `allreduce "grad": ranks disagree about the shape: [3,4] on rank 0, 2; [3,5] on rank 1`.
+// The first thing that differs in the order operation, type, shape, reduce op, root, scale.
+std::string disagreement(std::string_view name, const std::vector<Opinion>& opinions);
+
+// "0-3, 5" for {0,1,2,3,5}: ranks as people read them.
+std::string rank_list(const std::vector<int>& ranks);
+
+}  // namespace hvd

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words of the agreement. Up the tree go Reports (from a rank to its leader, from a leader to
+// its parent: the same words); down go Entries of the one schedule, the same bytes for everybody.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libhvd/base/codec.h"
+#include "libhvd/control/description.h"
+
+namespace hvd {
+
+using Ticket = uint64_t;  // a known (name, description); never used twice; 0 is none
+
+// What a child says to its parent. A child speaks for the ranks below it.
+struct Report {
+  enum class Kind : uint8_t {
+    kReady = 1,    // all ranks below have submitted these tickets
+    kSubmit = 2,   // all ranks below have submitted this name, with these descriptions
+    kGoodbye = 3,  // `rank` below has shut down; more may follow
+    kAllGone = 4,  // all ranks below have shut down
+    kBye = 5,      // all ranks below are at the end of their process
+    kLeave = 6,    // a rank below waits at the end of its process and wants to go
+    kNews = 7,     // a rank is gone: `text` is the line, already written by who found out
+  };
+  Kind kind = Kind::kReady;
+  std::vector<Ticket> tickets;     // kReady
+  std::string name;                // kSubmit
+  std::vector<Opinion> opinions;   // kSubmit; one without ranks: all ranks below agree
+  int32_t rank = 0;                // kGoodbye
+  std::string text;                // kNews
+
+  std::string encode() const;
+  static std::optional<Report> decode(std::string_view bytes);
+};
+
+// One entry of the schedule.
+struct Entry {
+  enum class Kind : uint8_t {
+    kDefine = 1,    // `ticket` stands for (name, description) from here on, in place of an older one
+    kEvict = 2,     // `ticket` is forgotten; who announced it and waits announces anew
+    kBatch = 3,     // run these tickets as one stream that begins at block `first_block`
+    kFail = 4,      // the operation `name` fails with `text` (kMismatch)
+    kLeft = 5,      // `rank` has shut down: nothing that needs it will be scheduled any more
+    kEpochEnd = 6,  // all ranks have shut down; a new epoch begins with empty tables
+    kFinalize = 7,  // all ranks are at their end: MPI can be finalised
+    kGranted = 8,   // leave without finalising MPI, whoever is at the end
+    kNews = 9,      // a rank is gone: `text` is the line, already written
+  };
+  Kind kind = Kind::kBatch;
+  Ticket ticket = 0;
+  std::string name;
+  std::string description;
+  std::vector<Ticket> tickets;
+  uint64_t first_block = 0;
+  int32_t rank = 0;
+  std::string text;
+
+  void encode(Writer* w) const;
+  // One entry from the front of `r`; r->ok() is false if it did not parse.
+  static Entry decode(Reader* r);
+};
+
+// Longest name of an operation, in bytes, and most tickets in one batch: what keeps every message
+// far below the size of the rings it travels through.
+constexpr size_t kMaxName = 2048;
+constexpr size_t kMaxBatchTickets = 4096;
+constexpr size_t kMaxText = 4096;  // longer texts are cut
+
+}  // namespace hvd
