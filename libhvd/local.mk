@@ -14,10 +14,18 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/clock.h \
   libhvd/base/fd.cc \
   libhvd/base/fd.h \
+  libhvd/base/nearest.cc \
+  libhvd/base/nearest.h \
+  libhvd/base/parse.cc \
+  libhvd/base/parse.h \
+  libhvd/base/settings.cc \
+  libhvd/base/settings.def \
+  libhvd/base/settings.h \
   libhvd/base/sha256.cc \
   libhvd/base/sha256.h \
   libhvd/base/status.cc \
   libhvd/base/status.h \
+  libhvd/topo/layout.cc \
   libhvd/topo/layout.h
 
 # data/ control/ coll/ transport/ engine/ trace/ runtime

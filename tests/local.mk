@@ -10,7 +10,10 @@ endif
 
 tests_unit_unit_SOURCES = \
   tests/unit/catch.h \
+  tests/unit/layout_test.cc \
   tests/unit/main.cc \
+  tests/unit/parse_test.cc \
+  tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
