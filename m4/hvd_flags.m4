@@ -33,6 +33,11 @@ AS_CASE([$enable_sanitizer],
    AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [AC_MSG_RESULT([yes])],
      [AC_MSG_RESULT([no])
       AC_MSG_ERROR([--enable-sanitizer=$enable_sanitizer: $CXX cannot link with it; see config.log])])
+   # With sanitizers gcc takes libstdc++'s own variables for uninitialized (gcc bug 105562, in 12 and 13).
+   AC_MSG_CHECKING([whether $CXX knows -Wmaybe-uninitialized])
+   CXXFLAGS="$hvd_saved_cxxflags -Werror -Wmaybe-uninitialized"
+   AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [])],
+     [AC_MSG_RESULT([yes]); HVD_SANITIZER="$HVD_SANITIZER -Wno-maybe-uninitialized"], [AC_MSG_RESULT([no])])
    CXXFLAGS=$hvd_saved_cxxflags
    AC_LANG_POP([C++])])
 AC_LANG_PUSH([C++])

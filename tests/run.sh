@@ -1,0 +1,421 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The project's one test command: installs what is missing, builds in a directory of its own, runs every part of the
+# table below, says what it found, and leaves nothing behind.
+#
+# A part is a row and a function part_NAME that calls `check` (one command, one test) or `tap` (a program that prints
+# TAP). A part over its budget has failed. A skip is counted only for a reason that `may_skip` knows.
+set -uo pipefail
+
+# name      budget  when     what
+parts='
+  install      300  always   install what is missing
+  build        480  always   configure, make, make install; what the files export and need
+  format        60  default  clang-format, shellcheck, licence lines, manual pages
+  includes      10  default  dependencies point one way
+  unit          60  default  unit tests
+  asan         300  default  unit tests under AddressSanitizer and UBSan
+  dist         600  all      a tarball that builds, checks, installs and uninstalls itself
+'
+
+usage() {
+  cat <<'END'
+usage: tests/run.sh [--build-only | --all | --only PART] [--list] [--help]
+
+--build-only  stop after building and installing into build/prefix
+--all         also what takes longer than a coffee
+--only PART   that part (and what it needs); may be repeated
+--list        print the parts, their budgets and what they do
+
+HVD_BUILD     directory to build in (build/ of the checkout)
+END
+}
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+build=${HVD_BUILD:-$root/build}
+[[ $build == /* ]] || build=$PWD/$build
+prefix=$build/prefix
+logs=$build/test-logs
+jobs=$(nproc)
+passed=0 failed=0 skipped=0
+part=start      # the part that runs
+child=          # process id of the command that runs, if any
+limit=600       # seconds after which a hanging command is ended
+cluster=$root/tests/cluster/cluster
+cluster_up=no
+
+# What the tests find in their environment. Several checkouts on one machine do not share a cluster.
+export HVD_ROOT=$root HVD_BUILD=$build HVD_PREFIX=$prefix HVD_CLUSTER=$cluster
+HVD_CLUSTER_DIR=/var/tmp/hvd-cluster-$(cksum <<<"$build" | cut -d ' ' -f 1)
+HVD_RUN_ID=$$-$(date +%s) # marks every process of this run
+export HVD_CLUSTER_DIR HVD_RUN_ID
+export LC_ALL=C.UTF-8
+
+main() {
+  local mode=default only=() name budget when what
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      --build-only) mode=build ;;
+      --all) mode=all ;;
+      --only)
+        [[ -n $(row "${2:-}") ]] || die "--only: \"${2:-}\" is no part; --list prints them"
+        mode=only
+        only+=("$2")
+        shift
+        ;;
+      --list) list && exit 0 ;;
+      --help | -h) usage && exit 0 ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+    shift
+  done
+
+  mkdir -p "$logs"
+  cd "$root" || exit 1
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+  trap clean_up EXIT
+
+  # Not a pipe: a part must count in this shell.
+  while read -r -u 3 name budget when what; do
+    [[ -n $name ]] || continue
+    case $mode:$when in
+      *:always | all:* | default:default) ;;
+      only:*) [[ " ${only[*]} " == *" $name "* ]] || continue ;;
+      *) continue ;;
+    esac
+    run_part "$name" "$budget" "$what"
+    # Without its programs nothing else can be tested.
+    [[ $when != always || $failed == 0 ]] || break
+  done 3<<<"$parts"
+
+  cluster_down
+  check_nothing_is_left
+  printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+  [[ $failed == 0 && $passed -gt 0 ]]
+}
+
+row() { [[ -n $1 ]] && awk -v name="$1" '$1 == name' <<<"$parts"; }
+
+list() {
+  local name budget when what
+  printf '%-10s %8s  %-8s %s\n' part 'budget' when what
+  while read -r name budget when what; do
+    [[ -z $name ]] || printf '%-10s %6d s  %-8s %s\n' "$name" "$budget" "$when" "$what"
+  done <<<"$parts"
+}
+
+die() {
+  printf 'run.sh: %s\n' "$*" >&2
+  exit 2
+}
+
+# ---- the parts ----------------------------------------------------------------------------------
+
+part_install() {
+  check 'the packages that are needed are there' build-aux/install-deps build test cluster
+}
+
+part_build() {
+  configure_in "$build" --enable-werror --prefix="$prefix" --sysconfdir="$prefix/etc" || return
+  check 'everything builds without a warning' make -C "$build" -j "$jobs" || return
+  check 'everything installs' make -C "$build" install || return
+  check 'libhvd.so exports the C ABI alone' exports_only libhvd.so '^hvd_'
+  check 'hvd.h is plain C99' "${CC:-gcc}" -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only \
+    -x c "$prefix/include/hvd.h"
+  check 'a C program builds with what hvd.pc says' builds_with_pkg_config
+  check 'the plugin exports what Slurm looks for alone' exports_only slurm/spank_horovod.so \
+    '^(plugin_(name|type|version)|spank_plugin_version|slurm_spank_[a-z_]+)$'
+  check 'the plugin needs libc alone' plugin_needs_libc_alone
+}
+
+part_format() {
+  check 'C and C++ are formatted' formatted
+  check 'scripts are shellcheck-clean' shellchecked
+  check 'every source names its licence' licensed
+  check 'manual pages are clean' manuals_are_clean
+}
+
+part_includes() { tap python3 tests/includes.py; }
+
+part_unit() {
+  check 'the unit tests build' make -C "$build" -j "$jobs" tests/unit/unit || return
+  catch "$build/tests/unit/unit"
+}
+
+part_asan() {
+  local flags='-g -O1'
+  configure_in "$build/asan" --enable-werror --enable-sanitizer=address,undefined \
+    CFLAGS="$flags" CXXFLAGS="$flags" || return
+  check 'the unit tests build with sanitizers' make -C "$build/asan" -j "$jobs" tests/unit/unit || return
+  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 catch "$build/asan/tests/unit/unit"
+}
+
+part_dist() {
+  mkdir -p "$build/dist"
+  configure_in "$build/dist" || return
+  check 'a tarball builds, checks, installs and uninstalls itself' make -C "$build/dist" -j "$jobs" distcheck
+}
+
+# ---- what the parts are made of -----------------------------------------------------------------
+
+# configure_in DIR ARGUMENT...: only if it is not configured like that already.
+configure_in() {
+  local dir=$1 arguments
+  shift
+  arguments=$(printf '%q ' "$@")
+  mkdir -p "$dir"
+  if [[ ! -e $root/configure ]]; then
+    check 'autogen.sh makes configure' "$root/autogen.sh" || return
+  fi
+  if [[ -e $dir/config.status && $(cat "$dir/arguments" 2>/dev/null) == "$arguments" ]]; then
+    return
+  fi
+  rm -f "$dir/arguments"
+  check "configure in ${dir#"$root/"}" env -C "$dir" "$root/configure" "$@" &&
+    printf '%s\n' "$arguments" >"$dir/arguments"
+}
+
+exports_only() {
+  local file=$prefix/lib/$1 pattern=$2 names
+  names=$(nm -D --defined-only "$file" | awk '$2 != "A" {sub("@.*", "", $3); print $3}') || return
+  echo "$names"
+  [[ -n $names ]] && ! grep -Evq "$pattern" <<<"$names"
+}
+
+plugin_needs_libc_alone() {
+  local needed
+  needed=$(readelf -d "$prefix/lib/slurm/spank_horovod.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p') || return
+  echo "$needed"
+  [[ -n $needed ]] && ! grep -Evq '^(libc|libm|ld-linux-[a-z0-9-]+)\.so\.[0-9]+$' <<<"$needed"
+}
+
+builds_with_pkg_config() {
+  local flags
+  flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs hvd) || return
+  # shellcheck disable=SC2086 # flags are words
+  printf '#include <hvd.h>\n#include <stdio.h>\nint main(void) { return puts(hvd_version()) < 0; }\n' |
+    "${CC:-gcc}" -o "$build/pc-program" -x c - $flags && LD_LIBRARY_PATH=$prefix/lib "$build/pc-program"
+}
+
+# tracked PATTERN...: files of the repository that are there.
+tracked() {
+  local file
+  git -C "$root" ls-files --cached -- "$@" | while read -r file; do
+    [[ ! -f $file ]] || printf '%s\n' "$file"
+  done
+}
+
+scripts() {
+  local file
+  tracked | while read -r file; do
+    if [[ $file == *.sh || $file == *.bash || $file == *.bats ]] ||
+      head -n 1 "$file" | grep -qaE '^#!.*\b(bash|sh|bats)\b'; then
+      printf '%s\n' "$file"
+    fi
+  done
+}
+
+formatted() {
+  clang-format --version
+  tracked '*.c' '*.cc' '*.h' | xargs -r clang-format --dry-run -Werror
+}
+
+shellchecked() { scripts | xargs -r shellcheck --external-sources; }
+
+licensed() {
+  local file bad=0
+  while read -r file; do
+    if ! head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0'; then
+      echo "$file does not say SPDX-License-Identifier: Apache-2.0 in its first lines"
+      bad=1
+    fi
+  done < <(tracked '*.c' '*.cc' '*.h' '*.def' '*.py' '*.mk' '*.m4' '*.am' '*.ac' && scripts)
+  return $bad
+}
+
+manuals_are_clean() {
+  local page warnings bad=0
+  while read -r page; do
+    mandoc -T lint -W warning "$page" || bad=1
+    warnings=$(groff -ww -mdoc -T utf8 "$page" 2>&1 >/dev/null)
+    [[ -z $warnings ]] || { echo "$warnings" && bad=1; }
+  done < <(tracked 'man/*.[1-8]')
+  return $bad
+}
+
+need_cluster() {
+  if [[ $EUID != 0 ]]; then
+    count_skip "$part" 'not root'
+    return 1
+  fi
+  [[ $cluster_up == no ]] || return 0
+  "$cluster" down >>"$logs/$part.log" 2>&1 # what a crashed run may have left
+  cluster_up=yes
+  check 'the cluster comes up' "$cluster" up --prefix "$prefix"
+}
+
+cluster_down() {
+  [[ $cluster_up == yes ]] || return 0
+  cluster_up=no
+  "$cluster" down >"$logs/cluster-down.log" 2>&1 || { cat "$logs/cluster-down.log" && count_fail 'the cluster goes down'; }
+}
+
+# mpirun on a small machine, as root: more ranks than cores, nobody bound, nobody spinning.
+mpirun_environment() {
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+  export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_plm=isolated
+}
+
+# ---- counting -----------------------------------------------------------------------------------
+
+count_pass() { passed=$((passed + 1)) && printf 'ok - %s\n' "$1"; }
+count_fail() { failed=$((failed + 1)) && printf 'not ok - %s\n' "$1"; }
+
+# Reasons that are no fault of the machine's set-up. What install-deps can install has to be there.
+may_skip() {
+  case $1 in
+    'no nvcc'* | 'no GPU'* | 'clang-format is not 14'*) true ;;
+    'not root'*) [[ ${CI:-} != true ]] ;;
+    *) false ;;
+  esac
+}
+
+count_skip() {
+  if may_skip "$2"; then
+    skipped=$((skipped + 1))
+    printf 'skipped - %s: %s\n' "$1" "$2"
+  else
+    count_fail "$1 was skipped: $2"
+  fi
+}
+
+# bounded COMMAND...: runs it with no input and a deadline, so that a signal to us is handled at once.
+bounded() {
+  # A function of this file cannot be given to timeout(1); those take no time.
+  if [[ $(type -t "$1") == function ]]; then
+    "$@" </dev/null
+    return
+  fi
+  timeout --kill-after=10 "$limit" "$@" </dev/null &
+  child=$!
+  wait "$child"
+  local status=$?
+  child=
+  [[ $status != 124 && $status != 137 ]] || echo "run.sh: ended after $limit s: $*"
+  return $status
+}
+
+# check NAME COMMAND...: one test; its output is shown if it fails.
+check() {
+  local name=$1 log=$logs/$part.log from
+  shift
+  from=$(($(wc -c <"$log") + 1))
+  if bounded "$@" >>"$log" 2>&1; then
+    count_pass "$name"
+  else
+    tail -c "+$from" "$log"
+    count_fail "$name"
+    return 1
+  fi
+}
+
+# shown COMMAND...: output to the terminal while it runs, and to $output.
+shown() {
+  output=$logs/$part-$((++outputs)).out
+  : >"$output"
+  tail -n +1 -s 0.2 -f "$output" &
+  local follower=$! status
+  bounded "$@" >"$output" 2>&1
+  status=$?
+  sleep 0.4
+  kill "$follower" && wait "$follower" 2>/dev/null
+  return $status
+}
+outputs=0 output=
+
+# tap COMMAND...: a program that prints TAP.
+tap() {
+  local status ok bad planned line name
+  shown "$@"
+  status=$?
+  while IFS= read -r line; do
+    name=${line%%#*}
+    count_skip "${name#ok }" "$(sed -E 's/.*# *skip *//I' <<<"$line")"
+  done < <(grep -iE '^ok .*# *skip' "$output")
+  ok=$(grep -E '^ok ' "$output" | grep -civE '# *skip')
+  bad=$(grep -cE '^not ok ' "$output")
+  passed=$((passed + ok)) failed=$((failed + bad))
+  planned=$(sed -nE 's/^1\.\.([0-9]+).*/\1/p' "$output" | head -n 1)
+  [[ $(grep -cE '^(not )?ok ' "$output") == "${planned:-none}" ]] ||
+    count_fail "${planned:-an unknown number of} tests were announced, others ran"
+  [[ $status == 0 || $bad -gt 0 ]] || count_fail "$* ended with status $status"
+}
+
+# catch PROGRAM: a Catch2 binary; every test case is a test.
+catch() {
+  local status summary good bad
+  shown "$1"
+  status=$?
+  summary=$(grep -E '^(All tests passed|test cases:)' "$output" | tail -n 1)
+  case $summary in
+    All*) good=$(sed -E 's/.* in ([0-9]+) test cases?\).*/\1/' <<<"$summary") bad=0 ;;
+    *)
+      good=$(sed -nE 's/.*\| *([0-9]+) passed.*/\1/p' <<<"$summary")
+      bad=$(sed -nE 's/.*\| *([0-9]+) failed.*/\1/p' <<<"$summary")
+      ;;
+  esac
+  passed=$((passed + ${good:-0})) failed=$((failed + ${bad:-0}))
+  [[ -n $summary ]] || count_fail "${1##*/} printed no summary"
+  [[ $status == 0 || ${bad:-0} -gt 0 ]] || count_fail "${1##*/} ended with status $status"
+}
+
+run_part() {
+  local budget=$2 start=$SECONDS took
+  part=$1 limit=$((budget * 2)) outputs=0
+  printf '== part %s: %s\n' "$part" "$3"
+  : >"$logs/$part.log"
+  "part_$part"
+  took=$((SECONDS - start))
+  printf '== part %s: %d s of %d s\n' "$part" "$took" "$budget"
+  [[ $took -le $budget ]] || count_fail "part $part took longer than its budget"
+}
+
+# ---- leaving nothing ----------------------------------------------------------------------------
+
+clean_up() {
+  if [[ -n $child ]] && kill "$child" 2>/dev/null; then
+    wait "$child" 2>/dev/null # timeout(1) passes the signal on to its group
+  fi
+  cluster_down
+  jobs -p | xargs -r kill 2>/dev/null
+}
+
+# Processes of this run, of its cluster, and what they may have left. Those that are just ending get a moment.
+left() {
+  local file pid
+  for file in /proc/[0-9]*/environ; do
+    pid=${file//[^0-9]/}
+    [[ $pid != "$$" && $pid != "$BASHPID" ]] || continue
+    if grep -qazF "HVD_RUN_ID=$HVD_RUN_ID" "$file" 2>/dev/null; then
+      echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
+    fi
+  done
+  grep -hF "hvd-cluster:$HVD_CLUSTER_DIR " /proc/[0-9]*/mountinfo 2>/dev/null | sort -u | sed 's/^/mount: /'
+  [[ ! -e $HVD_CLUSTER_DIR ]] || echo "directory: $HVD_CLUSTER_DIR"
+}
+
+check_nothing_is_left() {
+  local what deadline=$((SECONDS + 5))
+  while what=$(left) && [[ -n $what && $SECONDS -lt $deadline ]]; do sleep 0.2; done
+  if [[ -z $what ]]; then
+    count_pass 'nothing is left behind'
+  else
+    printf '%s\n' "$what"
+    count_fail 'nothing is left behind'
+  fi
+}
+
+main "$@"
