@@ -14,6 +14,10 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/clock.h \
   libhvd/base/fd.cc \
   libhvd/base/fd.h \
+  libhvd/base/handoff.cc \
+  libhvd/base/handoff.h \
+  libhvd/base/log.cc \
+  libhvd/base/log.h \
   libhvd/base/nearest.cc \
   libhvd/base/nearest.h \
   libhvd/base/parse.cc \

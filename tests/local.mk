@@ -10,7 +10,9 @@ endif
 
 tests_unit_unit_SOURCES = \
   tests/unit/catch.h \
+  tests/unit/handoff_test.cc \
   tests/unit/layout_test.cc \
+  tests/unit/log_test.cc \
   tests/unit/main.cc \
   tests/unit/parse_test.cc \
   tests/unit/settings_test.cc \

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the plugin writes, the library reads.
+#include "libhvd/base/handoff.h"
+
+#include <map>
+
+#include "tests/unit/catch.h"
+
+using hvd::Handoff;
+using hvd::Origin;
+using hvd::Setting;
+using hvd::Settings;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+hvd::Getenv getter(const Environment& environment) {
+  return [&environment](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  };
+}
+
+Handoff example() {
+  Handoff handoff;
+  handoff.step = "12.3";
+  handoff.node = 2;
+  handoff.placement = {5, 8, 1, 2, 2, 4};
+  handoff.hostname = "node2";
+  handoff.site = {Setting::kPeerTimeout};
+  handoff.option = {Setting::kFusionThreshold, Setting::kLogHideTime};
+  return handoff;
+}
+
+Environment written(const Handoff& handoff) {
+  Settings settings;
+  REQUIRE(settings.set(Setting::kPeerTimeout, "20s", Origin::kSite).ok());
+  REQUIRE(settings.set(Setting::kFusionThreshold, "64M", Origin::kOption).ok());
+  REQUIRE(settings.set(Setting::kLogHideTime, "on", Origin::kOption).ok());
+  Environment environment;
+  for (const auto& [name, value] : handoff_variables(handoff, settings)) {
+    CHECK(environment.emplace(name, value).second);
+  }
+  return environment;
+}
+
+}  // namespace
+
+TEST_CASE("a task finds Horovod's own variables", "[base]") {
+  const Environment environment = written(example());
+  CHECK(environment == Environment{{"HOROVOD_RANK", "5"},
+                                   {"HOROVOD_SIZE", "8"},
+                                   {"HOROVOD_LOCAL_RANK", "1"},
+                                   {"HOROVOD_LOCAL_SIZE", "2"},
+                                   {"HOROVOD_CROSS_RANK", "2"},
+                                   {"HOROVOD_CROSS_SIZE", "4"},
+                                   {"HOROVOD_HOSTNAME", "node2"},
+                                   {"HOROVOD_PEER_TIMEOUT", "20"},
+                                   {"HOROVOD_FUSION_THRESHOLD", "67108864"},
+                                   {"HOROVOD_LOG_HIDE_TIME", "1"},
+                                   {"HOROVOD_INTERNAL_HANDOFF",
+                                    "step=12.3,node=2,hostname=plugin,site=peer-timeout,"
+                                    "option=fusion-threshold:log-hide-time"}});
+}
+
+TEST_CASE("what was written is read, with the origin of every setting", "[base]") {
+  const Environment environment = written(example());
+  const auto read = hvd::read_handoff(getter(environment));
+  REQUIRE(read.ok());
+  REQUIRE(read.value());
+  const Handoff& handoff = *read.value();
+  CHECK(handoff.step == "12.3");
+  CHECK(handoff.node == 2);
+  CHECK(handoff.placement.rank == 5);
+  CHECK(handoff.placement.size == 8);
+  CHECK(handoff.placement.local_rank == 1);
+  CHECK(handoff.placement.local_size == 2);
+  CHECK(handoff.placement.cross_rank == 2);
+  CHECK(handoff.placement.cross_size == 4);
+  CHECK(handoff.hostname == "node2");
+  CHECK(handoff.own_hostname);
+
+  auto settings = Settings::from_environment(getter(environment));
+  REQUIRE(settings.ok());
+  apply_origins(handoff, &settings.value());
+  CHECK(settings->origin(Setting::kPeerTimeout) == Origin::kSite);
+  CHECK(settings->origin(Setting::kFusionThreshold) == Origin::kOption);
+  CHECK(settings->origin(Setting::kLogHideTime) == Origin::kOption);
+  CHECK(settings->origin(Setting::kCycleTime) == Origin::kDefault);
+}
+
+TEST_CASE("a host name of the user's is told apart", "[base]") {
+  Handoff handoff = example();
+  handoff.own_hostname = false;
+  const Environment environment = written(handoff);
+  const auto read = hvd::read_handoff(getter(environment));
+  REQUIRE(read.ok());
+  CHECK_FALSE(read.value()->own_hostname);
+}
+
+TEST_CASE("without the plugin there is nothing to read", "[base]") {
+  const Environment environment = {{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}};
+  const auto read = hvd::read_handoff(getter(environment));
+  REQUIRE(read.ok());
+  CHECK_FALSE(read.value());
+}
+
+TEST_CASE("every variable of a step is in the list of names to clear", "[base]") {
+  Handoff handoff = example();
+  handoff.site.clear();
+  handoff.option.clear();
+  const auto names = hvd::handoff_names();
+  const auto variables = hvd::handoff_variables(handoff, Settings());
+  CHECK(variables.size() == names.size());
+  for (const auto& variable : variables) {
+    INFO(variable.first);
+    CHECK(std::count(names.begin(), names.end(), variable.first) == 1);
+  }
+}
+
+TEST_CASE("a hand-off that somebody changed is a sentence", "[base]") {
+  const struct {
+    const char* name;
+    const char* value;
+    const char* text;
+  } cases[] = {
+      {"HOROVOD_RANK", "x", "reading the hand-off: HOROVOD_RANK is \"x\", not a number"},
+      {"HOROVOD_RANK", "-1", "reading the hand-off: HOROVOD_RANK is \"-1\", not a number"},
+      {"HOROVOD_SIZE", "9999999999",
+       "reading the hand-off: HOROVOD_SIZE is \"9999999999\", too large"},
+      {"HOROVOD_LOCAL_RANK", nullptr, "reading the hand-off: HOROVOD_LOCAL_RANK is not set"},
+      {"HOROVOD_RANK", "8", "reading the hand-off: rank 8 of 8 does not exist"},
+      {"HOROVOD_CROSS_SIZE", "0", "reading the hand-off: cross rank 2 of 0 does not exist"},
+      {"HOROVOD_INTERNAL_HANDOFF", "",
+       "reading the hand-off: HOROVOD_INTERNAL_HANDOFF is \"\", not a list of fields"},
+      {"HOROVOD_INTERNAL_HANDOFF", "step=1.0,node=a",
+       "reading the hand-off: HOROVOD_INTERNAL_HANDOFF: node is \"a\", not a number"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.text);
+    Environment environment = written(example());
+    if (c.value == nullptr) {
+      environment.erase(c.name);
+    } else {
+      environment[c.name] = c.value;
+    }
+    CHECK(hvd::read_handoff(getter(environment)).status().text() == c.text);
+  }
+}
+
+TEST_CASE("fields of a newer plugin are skipped", "[base]") {
+  Environment environment = written(example());
+  environment["HOROVOD_INTERNAL_HANDOFF"] = "step=1.2,colour=blue,option=banana:slots";
+  const auto read = hvd::read_handoff(getter(environment));
+  REQUIRE(read.ok());
+  CHECK(read.value()->step == "1.2");
+  CHECK(read.value()->option == std::vector<Setting>{Setting::kSlots});
+}
+
+TEST_CASE("only Slurm's own namespaces name a step", "[base]") {
+  CHECK(hvd::slurm_step_of("slurm.pmix.12.0") == "12.0");
+  CHECK(hvd::slurm_step_of("slurm.pmix.4294967290.7") == "4294967290.7");
+  for (const char* other : {"", "slurm.pmix.", "slurm.pmix.12", "slurm.pmix.12.", "slurm.pmix.a.0",
+                            "prterun-node0-12@1", "4051763201.1"}) {
+    INFO(other);
+    CHECK(hvd::slurm_step_of(other).empty());
+  }
+}
