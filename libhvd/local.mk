@@ -33,7 +33,15 @@ libhvd_libbase_la_SOURCES = \
   libhvd/topo/layout.h
 
 # data/ control/ coll/ transport/ engine/ trace/ runtime
-libhvd_libcore_la_SOURCES =
+libhvd_libcore_la_SOURCES = \
+  libhvd/transport/acceptor.cc \
+  libhvd/transport/acceptor.h \
+  libhvd/transport/handshake.cc \
+  libhvd/transport/handshake.h \
+  libhvd/transport/shm/fd_passing.cc \
+  libhvd/transport/shm/fd_passing.h \
+  libhvd/transport/shm/node_link.cc \
+  libhvd/transport/shm/node_link.h
 libhvd_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 if HAVE_MPI
 libhvd_libcore_la_SOURCES +=

@@ -38,13 +38,13 @@ class NodeLink {
  public:
   // Everything a NodeLink owns; the tests fill one in for ranks that are threads of one process.
   struct Parts {
-    char* base = nullptr;          // `bytes` of zeroed memory, page aligned, the same on all ranks
+    char* base = nullptr;  // `bytes` of zeroed memory, page aligned, the same on all ranks
     size_t bytes = 0;
-    bool unmap = false;            // munmap(base) at the end
+    bool unmap = false;  // munmap(base) at the end
     int local_rank = 0;
-    std::vector<Fd> doorbells;     // by local rank: eventfd, nonblocking; size = local size
-    std::vector<Fd> sockets;       // by local rank: socket to it, or empty
-    std::vector<Fd> pidfds;        // by local rank: process behind it, or empty
+    std::vector<Fd> doorbells;  // by local rank: eventfd, nonblocking; size = local size
+    std::vector<Fd> sockets;    // by local rank: socket to it, or empty
+    std::vector<Fd> pidfds;     // by local rank: process behind it, or empty
   };
 
   // The leader's side: waits until every other local rank has come. `secret` is the job's; who
