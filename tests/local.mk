@@ -25,6 +25,16 @@ tests_unit_unit_SOURCES = \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc
 
+if HAVE_SLURM
+tests_unit_unit_SOURCES += \
+  spank/plugin.c \
+  tests/fakes/spank/slurm.cc \
+  tests/fakes/spank/slurm.h \
+  tests/unit/spank_local_test.cc \
+  tests/unit/spank_node_test.cc \
+  tests/unit/spank_options_test.cc
+endif
+
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
 tests_unit_unit_LDADD = tests/unit/libmain.a $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
