@@ -7,7 +7,6 @@
 # shellcheck disable=SC2154
 
 readonly network=10.77.0
-readonly ctl_address=$network.254
 
 # What a cluster test may have to change. CPU binding, for one, needs task/affinity and real CPUs.
 task_plugin=${HVD_CLUSTER_TASK_PLUGIN:-task/none}
@@ -32,7 +31,7 @@ write_config() {
 
 write_names() {
   local i
-  printf '%s\n' "127.0.0.1 localhost" "$ctl_address ctl"
+  printf '%s\n' "127.0.0.1 localhost" "$network.254 ctl"
   for ((i = 0; i < nodes; i++)); do
     printf '%s node%d\n' "$network.$((i + 1))" "$i"
   done
@@ -55,7 +54,7 @@ range() {
 write_slurm_conf() {
   cat <<END
 ClusterName=hvd
-SlurmctldHost=ctl($ctl_address)
+SlurmctldHost=ctl($network.254)
 SlurmUser=root
 AuthType=auth/munge
 MailProg=/bin/true

@@ -18,28 +18,21 @@ host_pid() {
   printf '%s' "$pid"
 }
 
+# The machine's first sight of the cluster is one process; ctl boots the nodes from inside. All of them live in that
+# process's PID namespace and end with it, and the kernel reaps them: nothing is left to the machine's own process 1.
 boot_all() {
   local i
-  boot ctl "$ctl_address"
-  for ((i = 0; i < nodes; i++)); do
-    boot "node$i" "$network.$((i + 1))" --pid --fork --kill-child
-  done
+  (
+    close_descriptors
+    exec env -i PATH="$PATH:/usr/sbin:/sbin" setsid unshare --mount --net --uts --ipc --pid --fork --kill-child \
+      bash "$here/boot" ctl "$state" "$marker"
+  ) </dev/null >"$state/log/boot.ctl.log" 2>&1 &
+  disown
   wait_for_host ctl
   for ((i = 0; i < nodes; i++)); do
     wait_for_host "node$i"
     plug_in "node$i"
   done
-}
-
-# boot HOST ADDRESS [UNSHARE-OPTION]...: starts a host that outlives us and holds nothing of ours open.
-boot() {
-  local host=$1 address=$2
-  shift 2
-  (
-    close_descriptors
-    exec env -i PATH="$PATH:/usr/sbin:/sbin" setsid unshare --mount --net --uts --ipc "$@" \
-      bash "$here/boot" "$host" "$address" "$state" "$marker" "$gpus"
-  ) </dev/null >"$state/log/boot.$host.log" 2>&1 &
 }
 
 # Whoever reads a pipe that we inherited (a test runner does) would else wait for the daemons to close it.
@@ -71,7 +64,7 @@ plug_in() {
     ip link set "$1" master br0 up' sh "$1" "$pid" || give_up "the network of $1 could not be made"
 }
 
-# Root's own look inside; leaves the PID namespace as it is.
+# Root's own look inside; stays in the machine's PID namespace, so needs no process in between.
 in_host() {
   local pid
   pid=$(host_pid "$1") || return
@@ -79,11 +72,11 @@ in_host() {
   SLURM_CONF=$state/etc/slurm/slurm.conf nsenter --target "$pid" --mount --net --uts --ipc -- "$@"
 }
 
-# run_as USER HOST COMMAND...: becomes the command. On ctl it has the very process id of the caller, so signals,
-# terminals and exit statuses need no help. A node has its own PID namespace, which takes a process in between;
-# when that one is killed the command is, too.
+# run_as USER HOST COMMAND...: becomes the command. On ctl that is the very process we are, in the machine's PID
+# namespace, so signals, terminals and exit statuses need no help. Seeing a node's processes takes its PID namespace,
+# and that a process in between; when that one is killed the command is, too.
 run_as() {
-  local user=$1 host=$2 pid entry gid home shell namespaces=(--mount --net --uts --ipc) privileges
+  local user=$1 host=$2 pid entry gid home shell prefix namespaces=(--mount --net --uts --ipc) privileges
   shift 2
   pid=$(host_pid "$host")
   entry=$(grep -m 1 -- "^$user:" "$state/etc/passwd") || die "user \"$user\" is unknown"
@@ -94,9 +87,11 @@ run_as() {
     privileges+=(--pdeathsig KILL)
   fi
   # shellcheck disable=SC2046 # variable names have no blanks
-  unset TMPDIR $(compgen -e | grep -E '^(SLURM|PMIX|PMI|OMPI)_')
+  unset TMPDIR $(compgen -e | grep -E '^(SLURM_|PMIX_|PMI_|OMPI_[^M]|OMPI_MCA_(orte|ess|pmix))')
   export HOME=$home USER=$user LOGNAME=$user SHELL=$shell SLURM_CONF=$state/etc/slurm/slurm.conf
-  PATH=$(sed -n 's/.*prefix=\(..*\)/\1\/bin:/p' "$state/options")$PATH
+  # shellcheck source=/dev/null
+  source "$state/options"
+  PATH=${prefix:+$prefix/bin:}$PATH
   # shellcheck disable=SC2016 # for the inner shell: the working directory if this user may be there
   exec nsenter --target "$pid" "${namespaces[@]}" -- "${privileges[@]}" -- \
     bash -c '{ cd "$1" || cd; } 2>/dev/null; shift; exec "$@"' bash "$PWD" "$@"
@@ -115,7 +110,7 @@ list_daemons() {
     namespace=$(readlink "/proc/$(<"$host")/ns/mnt") || namespace=none
     host=${host##*/}
     for name in munged $([[ $host == ctl ]] && echo slurmctld || echo slurmd); do
-      printf '%s %s %s\n' "$host" "$name" "${found[$namespace $name]:--}"
+      printf '%-8s %-10s %s\n' "$host" "$name" "${found[$namespace $name]:--}"
     done
   done
 }

@@ -1,0 +1,86 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the cluster tests share. Loaded by every tests/cluster/*.bats (`load helpers`), which find the cluster of
+# HVD_CLUSTER_DIR up and leave it as clean as it was.
+
+bats_require_minimum_version 1.5.0
+
+cluster=${BASH_SOURCE[0]%/*}/cluster
+cluster_dir=${HVD_CLUSTER_DIR:-/var/tmp/hvd-cluster}
+export HOME_OF_ALICE=$cluster_dir/home/alice
+
+# on_cluster COMMAND...: as alice on the control host, for 60 s at most (ON_CLUSTER_SECONDS).
+on_cluster() {
+  timeout --kill-after=5 "${ON_CLUSTER_SECONDS:-60}" "$cluster" exec -- "$@"
+}
+
+# node_exec NODE COMMAND...: as root, inside the node.
+node_exec() {
+  local node=$1
+  shift
+  timeout --kill-after=5 "${ON_CLUSTER_SECONDS:-60}" "$cluster" exec --user root --node "$node" -- "$@"
+}
+
+# wait_until SECONDS COMMAND...: until the command succeeds.
+wait_until() {
+  local limit=$1 deadline=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    if ((SECONDS >= deadline)); then
+      printf 'not so within %s s: %s\n' "$limit" "$*" >&2
+      return 1
+    fi
+    sleep 0.1
+  done
+}
+
+cluster_nodes() {
+  on_cluster sinfo --noheader --Node --format=%N
+}
+
+# Bad launches must not take nodes out of service.
+assert_no_drain() {
+  local states
+  states=$(on_cluster sinfo --noheader --Node --format='%N %T %E') || return 1
+  if grep -Evq ' (idle|mixed|allocated|completing) ' <<<"$states"; then
+    printf 'nodes are out of service:\n%s\n' "$states" >&2
+    return 1
+  fi
+}
+
+# Nothing of any job is left on any node: no queued job, no user's process, no file made since boot. A step that was
+# just killed is given ten seconds to go.
+assert_nodes_clean() {
+  local deadline=$((SECONDS + 10)) left
+  while left=$(leftovers) && [[ -n $left ]]; do
+    if ((SECONDS >= deadline)); then
+      printf 'left on the cluster:\n%s\n' "$left" >&2
+      return 1
+    fi
+    sleep 0.1
+  done
+}
+
+# processes_on NODE: process id and command of every user's process there.
+processes_on() {
+  # shellcheck disable=SC2016 # for the node's shell
+  node_exec "$1" bash -c '
+    find /proc -maxdepth 1 -name "[0-9]*" ! -user root |
+      while read -r dir; do echo "${dir#/proc/} $(tr "\0" " " <"$dir/cmdline")"; done' 2>/dev/null
+}
+
+# runs_on NODE TEXT: whether a user's process whose command contains the text is there.
+runs_on() {
+  processes_on "$1" | grep -qF -- "$2"
+}
+
+leftovers() {
+  local node
+  on_cluster squeue --noheader --format='job %i %T'
+  for node in $(cluster_nodes); do
+    node_exec "$node" find /tmp /var/tmp /dev/shm -xdev -mindepth 1 -cnewer /run/booted \
+      ! -exec mountpoint -q {} \; -printf "$node: %p\n"
+    processes_on "$node" | sed "s/^/$node: process /"
+  done
+}
