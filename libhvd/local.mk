@@ -38,6 +38,14 @@ libhvd_libcore_la_SOURCES = \
   libhvd/transport/acceptor.h \
   libhvd/transport/handshake.cc \
   libhvd/transport/handshake.h \
+  libhvd/transport/net/address.cc \
+  libhvd/transport/net/address.h \
+  libhvd/transport/net/connection.cc \
+  libhvd/transport/net/connection.h \
+  libhvd/transport/net/connector.cc \
+  libhvd/transport/net/connector.h \
+  libhvd/transport/net/tcp_wire.cc \
+  libhvd/transport/net/tcp_wire.h \
   libhvd/transport/shm/fd_passing.cc \
   libhvd/transport/shm/fd_passing.h \
   libhvd/transport/shm/node_link.cc \

@@ -15,15 +15,18 @@ tests_unit_libmain_a_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS)
 tests_unit_libmain_a_CXXFLAGS = -std=c++17 $(HVD_WARNINGS)
 
 tests_unit_unit_SOURCES = \
+  tests/unit/address_test.cc \
   tests/unit/catch.h \
   tests/unit/handoff_test.cc \
+  tests/unit/handshake_test.cc \
   tests/unit/layout_test.cc \
   tests/unit/log_test.cc \
   tests/unit/node_link_test.cc \
   tests/unit/parse_test.cc \
   tests/unit/processes.h \
   tests/unit/settings_test.cc \
-  tests/unit/sha256_test.cc
+  tests/unit/sha256_test.cc \
+  tests/unit/tcp_wire_test.cc
 
 if HAVE_SLURM
 tests_unit_unit_SOURCES += \
@@ -33,7 +36,18 @@ tests_unit_unit_SOURCES += \
   tests/unit/spank_local_test.cc \
   tests/unit/spank_node_test.cc \
   tests/unit/spank_options_test.cc
+
+check_PROGRAMS += tests/unit/spank_quiet
+TESTS += tests/unit/spank_quiet
 endif
+
+tests_unit_spank_quiet_SOURCES = \
+  spank/plugin.c \
+  tests/fakes/spank/slurm.cc \
+  tests/fakes/spank/slurm.h \
+  tests/unit/spank_quiet.cc
+tests_unit_spank_quiet_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)

@@ -107,12 +107,14 @@ void Handshake::take_message() {
     if (!equal_in_constant_time(message, view(proof("connecting")))) {
       return refuse("not a process of this job (it does not know the job's secret)");
     }
+    proved_ = true;
     state_ = State::kAsking;
   } else if (step_ == 1) {
     challenge_ = message.substr(4, kNonceBytes);
     if (!equal_in_constant_time(message.substr(4 + kNonceBytes), view(proof("accepting")))) {
       return refuse("not a process of this job (it does not know the job's secret)");
     }
+    proved_ = true;
     state_ = State::kAsking;
   } else {
     state_ = State::kDone;

@@ -53,6 +53,8 @@ class Handshake {
   // Who is there; valid on the accepting side from kAsking on.
   const Introduction& introduction() const { return introduction_; }
   const std::string& why() const { return why_; }
+  // Whether the other side has proved to be of the job.
+  bool proved() const { return proved_; }
 
   size_t wanted() const;  // bytes that receive() takes next; 0 if it is not our turn to read
   void receive(std::string_view bytes);  // at most wanted()
@@ -75,6 +77,7 @@ class Handshake {
   std::string secret_;
   int own_ = 0;
   State state_ = State::kRunning;
+  bool proved_ = false;
   int step_ = 0;         // messages received so far
   size_t expected_ = 0;  // size of the message being received
   std::string input_;

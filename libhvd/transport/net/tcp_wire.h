@@ -38,13 +38,13 @@ Expected<std::vector<std::string>> local_addresses(const std::string& interfaces
 class TcpWire final : public Wire {
  public:
   struct Config {
-    int node = 0;                       // own node index
-    int parent = -1;                    // node index, -1 at the root
-    std::vector<int> children;          // node indices
-    std::vector<Endpoint> endpoints;    // by node: where its leader listens
-    std::vector<std::string> names;     // by node: "rank R on HOST" of its leader, for texts
-    std::string secret;                 // the job's, from the exchange
-    int64_t peer_timeout_ms = 10000;    // silence of a host after which it is gone
+    int node = 0;                     // own node index
+    int parent = -1;                  // node index, -1 at the root
+    std::vector<int> children;        // node indices
+    std::vector<Endpoint> endpoints;  // by node: where its leader listens
+    std::vector<std::string> names;   // by node: "rank R on HOST" of its leader, for texts
+    std::string secret;               // the job's, from the exchange
+    int64_t peer_timeout_ms = 10000;  // silence of a host after which it is gone
   };
 
   // Connects to the parent and waits for the children. kTimeout names who did not come.
