@@ -25,7 +25,6 @@ tests_unit_unit_SOURCES = \
   tests/unit/log_test.cc \
   tests/unit/node_link_test.cc \
   tests/unit/parse_test.cc \
-  tests/unit/perf_test.cc \
   tests/unit/processes.h \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
@@ -54,4 +53,4 @@ tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
-tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
+tests_unit_unit_LDADD = tests/unit/libmain.a $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
