@@ -34,8 +34,50 @@ libhvd_libbase_la_SOURCES = \
 
 # data/ control/ coll/ transport/ engine/ trace/ runtime
 libhvd_libcore_la_SOURCES = \
+  libhvd/coll/batch.cc \
+  libhvd/coll/batch.h \
+  libhvd/coll/cross.cc \
+  libhvd/coll/cross.h \
+  libhvd/coll/plan.cc \
+  libhvd/coll/plan.h \
+  libhvd/coll/stream.cc \
+  libhvd/coll/stream.h \
+  libhvd/control/aggregator.cc \
+  libhvd/control/aggregator.h \
+  libhvd/control/announcer.cc \
+  libhvd/control/announcer.h \
+  libhvd/control/board.cc \
+  libhvd/control/board.h \
+  libhvd/control/byte_ring.h \
+  libhvd/control/control.cc \
+  libhvd/control/control.h \
+  libhvd/control/description.cc \
+  libhvd/control/description.h \
+  libhvd/control/message.cc \
+  libhvd/control/message.h \
+  libhvd/control/scheduler.cc \
+  libhvd/control/scheduler.h \
+  libhvd/control/tree.h \
+  libhvd/data/kernels.cc \
+  libhvd/data/kernels.h \
+  libhvd/data/types.cc \
+  libhvd/data/types.h \
+  libhvd/engine/driver.cc \
+  libhvd/engine/driver.h \
+  libhvd/engine/ends.cc \
+  libhvd/engine/engine.cc \
+  libhvd/engine/engine.h \
+  libhvd/engine/fate.cc \
+  libhvd/engine/fate.h \
+  libhvd/engine/operation.cc \
+  libhvd/engine/operation.h \
+  libhvd/record.cc \
+  libhvd/record.h \
+  libhvd/runtime.cc \
+  libhvd/runtime.h \
   libhvd/transport/acceptor.cc \
   libhvd/transport/acceptor.h \
+  libhvd/transport/channel.h \
   libhvd/transport/handshake.cc \
   libhvd/transport/handshake.h \
   libhvd/transport/net/address.cc \
@@ -52,7 +94,9 @@ libhvd_libcore_la_SOURCES = \
   libhvd/transport/shm/node_link.h
 libhvd_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 if HAVE_MPI
-libhvd_libcore_la_SOURCES +=
+libhvd_libcore_la_SOURCES += \
+  libhvd/transport/mpi/mpi_channel.cc \
+  libhvd/transport/mpi/mpi_channel.h
 endif
 
 # c_api.cc is here and not in libcore also because libtool links a library without a C++ source of its own with gcc.

@@ -16,14 +16,14 @@ namespace hvd {
 // The numbers are the C ABI's (hvd.h, HVD_ERR_*): never renumber.
 enum class Code : int {
   kOk = 0,
-  kInvalid = 1,    // a wrong argument, found before anything was touched
-  kState = 2,      // not initialised, or already shut down
-  kMismatch = 3,   // ranks disagree about an operation
-  kPeerLost = 4,   // a rank died or left
-  kShutDown = 5,   // the runtime was shut down while the operation was outstanding
-  kTimeout = 6,    // a deadline passed
-  kSystem = 7,     // the operating system, PMIx or MPI refused something
-  kInternal = 8,   // a promise inside the library did not hold
+  kInvalid = 1,   // a wrong argument, found before anything was touched
+  kState = 2,     // not initialised, or already shut down
+  kMismatch = 3,  // ranks disagree about an operation
+  kPeerLost = 4,  // a rank died or left
+  kShutDown = 5,  // the runtime was shut down while the operation was outstanding
+  kTimeout = 6,   // a deadline passed
+  kSystem = 7,    // the operating system, PMIx or MPI refused something
+  kInternal = 8,  // a promise inside the library did not hold
 };
 
 class [[nodiscard]] Status {
@@ -60,8 +60,8 @@ Status errno_error(int err, const char* fmt, ...) __attribute__((format(printf, 
 template <typename T>
 class [[nodiscard]] Expected {
  public:
-  Expected(T value) : value_(std::move(value)) {}            // NOLINT: implicit on purpose
-  Expected(Status status) : status_(std::move(status)) {}    // NOLINT: implicit on purpose
+  Expected(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
+  Expected(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }

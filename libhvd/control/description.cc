@@ -125,8 +125,8 @@ std::string disagreement(std::string_view name, const std::vector<Opinion>& opin
     std::vector<std::pair<std::string, std::vector<int>>> camps;
     for (size_t i = 0; i < opinions.size(); ++i) {
       const std::string said = aspect.text(decoded[i]);
-      auto camp = std::find_if(camps.begin(), camps.end(),
-                               [&](const auto& c) { return c.first == said; });
+      auto camp =
+          std::find_if(camps.begin(), camps.end(), [&](const auto& c) { return c.first == said; });
       if (camp == camps.end()) camp = camps.insert(camps.end(), {said, {}});
       camp->second.insert(camp->second.end(), opinions[i].ranks.begin(), opinions[i].ranks.end());
     }

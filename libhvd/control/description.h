@@ -26,7 +26,7 @@ struct Description {
   int32_t root = 0;              // of a broadcast: global rank
   double prescale = 1;
   double postscale = 1;
-  std::vector<int64_t> shape;    // in elements, outermost first
+  std::vector<int64_t> shape;  // in elements, outermost first
 
   int64_t elements() const;  // product of the shape
   std::string encode() const;

@@ -29,11 +29,11 @@ struct Report {
     kNews = 7,     // a rank is gone: `text` is the line, already written by who found out
   };
   Kind kind = Kind::kReady;
-  std::vector<Ticket> tickets;     // kReady
-  std::string name;                // kSubmit
-  std::vector<Opinion> opinions;   // kSubmit; one without ranks: all ranks below agree
-  int32_t rank = 0;                // kGoodbye
-  std::string text;                // kNews
+  std::vector<Ticket> tickets;    // kReady
+  std::string name;               // kSubmit
+  std::vector<Opinion> opinions;  // kSubmit; one without ranks: all ranks below agree
+  int32_t rank = 0;               // kGoodbye
+  std::string text;               // kNews
 
   std::string encode() const;
   static std::optional<Report> decode(std::string_view bytes);
@@ -42,11 +42,11 @@ struct Report {
 // One entry of the schedule.
 struct Entry {
   enum class Kind : uint8_t {
-    kDefine = 1,    // `ticket` stands for (name, description) from here on, in place of an older one
-    kEvict = 2,     // `ticket` is forgotten; who announced it and waits announces anew
-    kBatch = 3,     // run these tickets as one stream that begins at block `first_block`
-    kFail = 4,      // the operation `name` fails with `text` (kMismatch)
-    kLeft = 5,      // `rank` has shut down: nothing that needs it will be scheduled any more
+    kDefine = 1,  // `ticket` stands for (name, description) from here on, in place of an older one
+    kEvict = 2,   // `ticket` is forgotten; who announced it and waits announces anew
+    kBatch = 3,   // run these tickets as one stream that begins at block `first_block`
+    kFail = 4,    // the operation `name` fails with `text` (kMismatch)
+    kLeft = 5,    // `rank` has shut down: nothing that needs it will be scheduled any more
     kEpochEnd = 6,  // all ranks have shut down; a new epoch begins with empty tables
     kFinalize = 7,  // all ranks are at their end: MPI can be finalised
     kGranted = 8,   // leave without finalising MPI, whoever is at the end

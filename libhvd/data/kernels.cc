@@ -126,14 +126,14 @@ HVD_INLINE void scale_any(DataType type, void* to, const void* from, size_t n, S
 }
 
 // One instruction set: two functions and their table row.
-#define HVD_KERNEL_SET(set, attribute)                                                          \
-  attribute void sum_##set(DataType type, void* to, const void* const* from, int count,         \
-                           size_t n) {                                                          \
-    sum_any(type, to, from, count, n);                                                          \
-  }                                                                                             \
+#define HVD_KERNEL_SET(set, attribute)                                                           \
+  attribute void sum_##set(DataType type, void* to, const void* const* from, int count,          \
+                           size_t n) {                                                           \
+    sum_any(type, to, from, count, n);                                                           \
+  }                                                                                              \
   attribute void scale_##set(DataType type, void* to, const void* from, size_t n, Scale scale) { \
-    scale_any(type, to, from, n, scale);                                                        \
-  }                                                                                             \
+    scale_any(type, to, from, n, scale);                                                         \
+  }                                                                                              \
   constexpr Kernels k_##set = {#set, sum_##set, scale_##set};
 
 HVD_KERNEL_SET(portable, )

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cross leg of one shard of one block: carries out the steps of a plan over the channel, one
+// after the other, without ever waiting.
+#pragma once
+
+#include <vector>
+
+#include "libhvd/coll/plan.h"
+#include "libhvd/transport/channel.h"
+
+namespace hvd {
+
+class CrossRun {
+ public:
+  // `data`: the shard, of `type`; `scratch`: as many bytes, for what comes in. `rank_of_node[i]`:
+  // the rank on node i that owns this shard. All stay valid until done.
+  void start(Channel* channel, const std::vector<int>* rank_of_node, uint64_t block,
+             std::vector<CrossStep> steps, DataType type, char* data, char* scratch);
+
+  // Does what can be done now. True once all steps are done; sets *moved if anything happened.
+  Expected<bool> advance(bool* moved);
+
+ private:
+  Status begin_step();
+  void end_step();
+
+  Channel* channel_ = nullptr;
+  const std::vector<int>* rank_of_node_ = nullptr;
+  uint64_t block_ = 0;
+  std::vector<CrossStep> steps_;
+  size_t at_ = 0;
+  bool begun_ = false;
+  DataType type_ = DataType::kFloat32;
+  char* data_ = nullptr;
+  char* scratch_ = nullptr;
+  Channel::Request send_ = Channel::kNone;
+  Channel::Request receive_ = Channel::kNone;
+};
+
+}  // namespace hvd

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See plan.h.
+#include "libhvd/coll/plan.h"
+
+#include <algorithm>
+
+namespace hvd {
+namespace {
+
+// Batches up to this size are summed by every rank itself, whatever the number of local ranks:
+// one wait instead of two.
+constexpr size_t kDirectBytes = 8 << 10;
+// Up to so many local ranks that is so for any size: the sum costs less than a second copy.
+constexpr int kDirectRanks = 3;
+// A shard is worth a message of its own from this size on.
+constexpr size_t kMinShardBytes = 8 << 10;
+// Shards up to this size cross by recursive doubling.
+constexpr size_t kDoublingBytes = 8 << 10;
+// Shards begin at multiples of this many elements: whole cache lines for every type.
+constexpr size_t kShardAlign = 64;
+
+int largest_power_of_two(int n) {
+  int p = 1;
+  while (p * 2 <= n) p *= 2;
+  return p;
+}
+
+}  // namespace
+
+Geometry Geometry::of(const Layout& layout, int rank, size_t block_bytes, int slots) {
+  Geometry g;
+  g.nodes = layout.nodes();
+  g.node = layout.node_of[rank];
+  g.local_size = layout.local_size(rank);
+  g.local_rank = layout.local_rank[rank];
+  g.max_shards = g.local_size;
+  for (const auto& ranks : layout.ranks) {
+    g.max_shards = std::min(g.max_shards, static_cast<int>(ranks.size()));
+  }
+  g.block_bytes = block_bytes;
+  g.slots = slots;
+  return g;
+}
+
+size_t BatchPlan::elements_of(uint64_t block) const {
+  const uint64_t begin = (block - first_block) * block_elements;
+  return std::min<uint64_t>(block_elements, elements - begin);
+}
+
+BatchPlan plan_batch(const Geometry& geometry, OpKind kind, DataType type, size_t elements,
+                     uint64_t first_block, int root_node, int root_local) {
+  BatchPlan plan;
+  plan.kind = kind;
+  plan.type = type;
+  plan.elements = elements;
+  plan.first_block = first_block;
+  plan.block_elements = geometry.block_bytes / size_of(type);
+  plan.blocks = (elements + plan.block_elements - 1) / plan.block_elements;
+  plan.root_node = root_node;
+  plan.root_local = root_local;
+  const size_t bytes = elements * size_of(type);
+  plan.direct =
+      geometry.nodes == 1 &&
+      (kind == OpKind::kBroadcast || geometry.local_size <= kDirectRanks || bytes <= kDirectBytes);
+  const size_t block = std::min(bytes, plan.block_elements * size_of(type));
+  plan.shards = static_cast<int>(
+      std::clamp<size_t>(block / kMinShardBytes, 1, static_cast<size_t>(geometry.max_shards)));
+  return plan;
+}
+
+Range shard_range(size_t elements, int shards, int shard) {
+  const size_t n = static_cast<size_t>(shards);
+  const size_t each = ((elements + n - 1) / n + kShardAlign - 1) / kShardAlign * kShardAlign;
+  Range range;
+  range.begin = std::min(elements, each * static_cast<size_t>(shard));
+  range.end = std::min(elements, range.begin + each);
+  return range;
+}
+
+std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size_t element_bytes) {
+  std::vector<CrossStep> steps;
+  if (nodes == 1 || elements == 0) return steps;
+  const int power = largest_power_of_two(nodes);
+  const int extras = nodes - power;
+  const Range all = {0, elements};
+  const Range none = {0, 0};
+  if (node >= power) {
+    steps.push_back({CrossStep::Kind::kFoldIn, node - power, all, none, false});
+    steps.push_back({CrossStep::Kind::kFoldOut, node - power, none, all, false});
+    return steps;
+  }
+  if (node < extras) steps.push_back({CrossStep::Kind::kFoldIn, node + power, none, all, true});
+  if (elements * element_bytes <= kDoublingBytes) {
+    for (int distance = 1; distance < power; distance *= 2) {
+      steps.push_back({CrossStep::Kind::kReduce, node ^ distance, all, all, true});
+    }
+  } else {
+    std::vector<CrossStep> gather;
+    Range mine = all;
+    for (int distance = 1; distance < power; distance *= 2) {
+      const size_t middle = std::min(
+          mine.end, mine.begin + (mine.size() / 2 + kShardAlign - 1) / kShardAlign * kShardAlign);
+      Range keep = {mine.begin, middle};
+      Range give = {middle, mine.end};
+      if ((node & distance) != 0) std::swap(keep, give);
+      steps.push_back({CrossStep::Kind::kReduce, node ^ distance, give, keep, true});
+      gather.push_back({CrossStep::Kind::kGather, node ^ distance, keep, give, false});
+      mine = keep;
+    }
+    steps.insert(steps.end(), gather.rbegin(), gather.rend());
+  }
+  if (node < extras) steps.push_back({CrossStep::Kind::kFoldOut, node + power, all, none, false});
+  return steps;
+}
+
+std::vector<CrossStep> plan_cross_broadcast(int nodes, int node, int root, size_t elements) {
+  std::vector<CrossStep> steps;
+  if (nodes == 1 || elements == 0) return steps;
+  const Range all = {0, elements};
+  const Range none = {0, 0};
+  const int relative = (node - root + nodes) % nodes;
+  int distance = 1;
+  while (distance < nodes) distance *= 2;
+  // The lowest set bit of `relative` is the distance to the parent; below it are the children.
+  const int parent_distance = relative == 0 ? distance : relative & -relative;
+  if (relative != 0) {
+    const int parent = (relative - parent_distance + root) % nodes;
+    steps.push_back({CrossStep::Kind::kRoot, parent, none, all, false});
+  }
+  for (int d = parent_distance / 2; d >= 1; d /= 2) {
+    if (relative + d < nodes) {
+      steps.push_back({CrossStep::Kind::kRoot, (relative + d + root) % nodes, all, none, false});
+    }
+  }
+  return steps;
+}
+
+int cross_tag(uint64_t block, CrossStep::Kind kind) {
+  return static_cast<int>(block % 4096) * 8 + static_cast<int>(kind);
+}
+
+}  // namespace hvd

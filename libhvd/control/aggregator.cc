@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See aggregator.h. Why no ticket can be pending when it is redefined: a new description is
+// scheduled only after every rank has sent it, and a rank submits the name again only after it has
+// read the schedule up to there. Evictions can cross with announcements on their way up: then the
+// announcement is ignored here, and the rank, which reads the eviction too, announces anew.
+#include "libhvd/control/aggregator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+
+Aggregator::Aggregator(std::vector<std::vector<int>> ranks_below)
+    : ranks_below_(std::move(ranks_below)),
+      gone_(ranks_below_.size(), false),
+      bye_(ranks_below_.size(), false) {}
+
+bool Aggregator::take(int child, Report report) {
+  if (child < 0 || child >= static_cast<int>(ranks_below_.size())) return false;
+  switch (report.kind) {
+    case Report::Kind::kReady:
+      for (Ticket ticket : report.tickets) {
+        auto it = tickets_.find(ticket);
+        if (it != tickets_.end()) hear(it->second, child, Said::kTicket);
+      }
+      return true;
+    case Report::Kind::kSubmit: {
+      Name* name = find_or_add(report.name);
+      if (name->said[child] != Said::kNothing) return true;
+      for (const Opinion& opinion : report.opinions) {
+        add_opinion(name, opinion.description,
+                    opinion.ranks.empty() ? ranks_below_[child] : opinion.ranks);
+      }
+      hear(name, child, Said::kDescription);
+      return true;
+    }
+    case Report::Kind::kGoodbye:
+      if (!goodbye_said_) say(report);
+      goodbye_said_ = true;
+      return true;
+    case Report::Kind::kAllGone:
+      if (!gone_[child]) {
+        gone_[child] = true;
+        if (++gone_count_ == static_cast<int>(gone_.size())) say(std::move(report));
+      }
+      return true;
+    case Report::Kind::kBye:
+      if (!bye_[child]) {
+        bye_[child] = true;
+        if (++bye_count_ == static_cast<int>(bye_.size())) say(std::move(report));
+      }
+      return true;
+    case Report::Kind::kLeave:
+      if (!leave_said_) say(std::move(report));
+      leave_said_ = true;
+      return true;
+    case Report::Kind::kNews:
+      return false;  // never waits for others: Control passes it on at once
+  }
+  return false;
+}
+
+void Aggregator::apply(const Entry& entry) {
+  switch (entry.kind) {
+    case Entry::Kind::kDefine: {
+      Name* name = find_or_add(entry.name);
+      if (name->ticket != 0) tickets_.erase(name->ticket);
+      name->ticket = entry.ticket;
+      name->description = entry.description;
+      tickets_[entry.ticket] = name;
+      return;
+    }
+    case Entry::Kind::kEvict:
+      evict(entry.ticket);
+      return;
+    case Entry::Kind::kEpochEnd:
+      names_.clear();
+      tickets_.clear();
+      incomplete_ = 0;
+      std::fill(gone_.begin(), gone_.end(), false);
+      gone_count_ = 0;
+      goodbye_said_ = false;
+      return;
+    case Entry::Kind::kBatch:
+    case Entry::Kind::kFail:
+    case Entry::Kind::kLeft:
+    case Entry::Kind::kFinalize:
+    case Entry::Kind::kGranted:
+    case Entry::Kind::kNews:
+      return;
+  }
+}
+
+std::vector<Report> Aggregator::drain() { return std::exchange(said_, {}); }
+
+Aggregator::Name* Aggregator::find_or_add(const std::string& name) {
+  std::unique_ptr<Name>& slot = names_[name];
+  if (!slot) {
+    slot = std::make_unique<Name>();
+    slot->name = name;
+    slot->said.resize(ranks_below_.size(), Said::kNothing);
+  }
+  return slot.get();
+}
+
+void Aggregator::hear(Name* name, int child, Said what) {
+  if (name->said[child] != Said::kNothing) return;
+  name->said[child] = what;
+  if (name->heard++ == 0) ++incomplete_;
+  if (name->heard == static_cast<int>(ranks_below_.size())) complete(name);
+}
+
+void Aggregator::complete(Name* name) {
+  --incomplete_;
+  if (name->opinions.empty()) {
+    if (said_.empty() || said_.back().kind != Report::Kind::kReady) {
+      Report report;
+      report.kind = Report::Kind::kReady;
+      said_.push_back(std::move(report));
+    }
+    said_.back().tickets.push_back(name->ticket);
+  } else {
+    for (size_t child = 0; child < name->said.size(); ++child) {
+      if (name->said[child] == Said::kTicket) {
+        add_opinion(name, name->description, ranks_below_[child]);
+      }
+    }
+    Report report;
+    report.kind = Report::Kind::kSubmit;
+    report.name = name->name;
+    report.opinions = std::move(name->opinions);
+    if (report.opinions.size() == 1) {
+      report.opinions[0].ranks.clear();
+    } else {
+      for (Opinion& opinion : report.opinions) {
+        std::sort(opinion.ranks.begin(), opinion.ranks.end());
+      }
+    }
+    say(std::move(report));
+  }
+  name->opinions.clear();
+  name->heard = 0;
+  std::fill(name->said.begin(), name->said.end(), Said::kNothing);
+  if (name->ticket == 0) names_.erase(std::string(name->name));
+}
+
+void Aggregator::add_opinion(Name* name, const std::string& description,
+                             const std::vector<int>& ranks) {
+  for (Opinion& opinion : name->opinions) {
+    if (opinion.description == description) {
+      opinion.ranks.insert(opinion.ranks.end(), ranks.begin(), ranks.end());
+      return;
+    }
+  }
+  name->opinions.push_back({description, ranks});
+}
+
+void Aggregator::evict(Ticket ticket) {
+  auto it = tickets_.find(ticket);
+  if (it == tickets_.end()) return;
+  Name* name = it->second;
+  tickets_.erase(it);
+  name->ticket = 0;
+  name->description.clear();
+  for (Said& said : name->said) {
+    if (said == Said::kTicket) {
+      said = Said::kNothing;
+      if (--name->heard == 0) --incomplete_;
+    }
+  }
+  if (name->heard == 0) names_.erase(std::string(name->name));
+}
+
+void Aggregator::say(Report report) { said_.push_back(std::move(report)); }
+
+}  // namespace hvd

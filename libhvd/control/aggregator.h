@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A leader's half of the agreement: collects what its children say (the ranks of its node and the
+// leaders below it) and says one thing for all of them once all have spoken. The root's aggregator
+// says it to the scheduler.
+//
+// Steady state costs one bit and one counter per (ticket, child). Descriptions are compared here,
+// so that equal ones travel up once per subtree, and different ones travel with their ranks.
+//
+// Not thread-safe: called under the engine's lock. No input or output of its own: pure state.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "libhvd/control/message.h"
+
+namespace hvd {
+
+class Aggregator {
+ public:
+  // `ranks_below` by child, ascending each.
+  explicit Aggregator(std::vector<std::vector<int>> ranks_below);
+
+  // What a child said. False if it cannot be (a child that is not there): the sender is broken.
+  bool take(int child, Report report);
+
+  // An entry of the schedule, in order.
+  void apply(const Entry& entry);
+
+  // What this subtree has to say since the last call, in order.
+  std::vector<Report> drain();
+
+  // Names that some children have submitted and others have not, for the stall watch and tests.
+  size_t incomplete() const { return incomplete_; }
+
+ private:
+  enum class Said : uint8_t { kNothing, kTicket, kDescription };
+  struct Name {
+    std::string name;
+    Ticket ticket = 0;              // 0: none yet
+    std::string description;        // the ticket's
+    std::vector<Said> said;         // by child
+    int heard = 0;                  // children that said something
+    std::vector<Opinion> opinions;  // of the children that sent descriptions
+  };
+
+  Name* find_or_add(const std::string& name);
+  void hear(Name* name, int child, Said what);
+  void complete(Name* name);
+  void add_opinion(Name* name, const std::string& description, const std::vector<int>& ranks);
+  void evict(Ticket ticket);
+  void say(Report report);
+
+  const std::vector<std::vector<int>> ranks_below_;
+  std::unordered_map<std::string, std::unique_ptr<Name>> names_;
+  std::unordered_map<Ticket, Name*> tickets_;
+  size_t incomplete_ = 0;
+  std::vector<bool> gone_;  // by child, this epoch
+  std::vector<bool> bye_;   // by child
+  int gone_count_ = 0;
+  int bye_count_ = 0;
+  bool goodbye_said_ = false;
+  bool leave_said_ = false;
+  std::vector<Report> said_;
+};
+
+}  // namespace hvd

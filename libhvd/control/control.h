@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The agreement as one rank takes part in it: carries reports up and the schedule down between
+// this rank, its node's board and (on the leader) the tree. The thinking is done by Announcer
+// (every rank), Aggregator (leaders) and Scheduler (the root); this file only moves their words.
+//
+// Called under the engine's lock. Never waits.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libhvd/base/wire.h"
+#include "libhvd/control/aggregator.h"
+#include "libhvd/control/announcer.h"
+#include "libhvd/control/board.h"
+#include "libhvd/control/scheduler.h"
+#include "libhvd/topo/layout.h"
+
+namespace hvd {
+
+class Control {
+ public:
+  struct Events {
+    // A line about a death came from another node; `from` is the neighbour.
+    std::function<void(const std::string& line)> news;
+    // The connection to a neighbour's leader ended.
+    std::function<void(int node, const std::string& why)> closed;
+    // A local rank or a neighbour sent what is no message.
+    std::function<void(int rank, const char* what)> broken;
+  };
+
+  // `wire` is null but on leaders of jobs with several nodes. All outlive this object.
+  Control(const Layout& layout, int rank, Board* board, Wire* wire, Scheduler::Limits limits,
+          Events events);
+
+  // This rank has submitted an operation.
+  void announce(const std::string& name, const std::string& description);
+  // This rank says something else: goodbye, bye, leave.
+  void say(Report report);
+
+  // Moves what can be moved; true if anything was. `finished`: batches this rank has finished.
+  bool progress(uint64_t finished, int64_t now_ns);
+
+  // The next entry of the schedule for this rank; false if there is none now. The announcer has
+  // seen it already.
+  bool next_entry(Entry* entry);
+
+  // The operations of a batch: names in order. The announcer forgets that they are in flight.
+  // Empty if a ticket is unknown: the schedule is broken.
+  std::vector<std::string> settle(const Entry& batch);
+  void settle(const std::string& name) { announcer_.settle(name); }
+
+  // Tells all neighbours but `except` (-1: nobody) that a rank died. Leaders only.
+  void spread_news(const std::string& line, int except);
+
+  // When progress() has something to do that only waits for the clock; INT64_MAX if nothing.
+  int64_t due_ns() const { return scheduler_ ? scheduler_->due_ns() : INT64_MAX; }
+
+  bool leader() const { return aggregator_ != nullptr; }
+
+ private:
+  bool flush_reports();
+  bool read_lanes();
+  bool read_wire(int64_t now_ns);
+  bool pass_on(uint64_t finished, int64_t now_ns);
+  void distribute(const std::vector<Entry>& entries);
+  void publish(std::string message);
+  bool flush_schedule();
+  void take_from_node(int node, std::string_view message);
+
+  const Layout& layout_;
+  const int rank_;
+  const int node_;
+  const int local_rank_;
+  Board* const board_;
+  Wire* const wire_;
+  const Events events_;
+  const int parent_;
+  const std::vector<int> children_;
+
+  Announcer announcer_;
+  std::unique_ptr<Aggregator> aggregator_;  // leaders
+  std::unique_ptr<Scheduler> scheduler_;    // the root
+
+  std::deque<std::string> reports_;   // for the leader, while the lane is full
+  std::deque<std::string> schedule_;  // for the board, while a reader is behind
+  std::deque<Entry> entries_;         // for this rank
+};
+
+}  // namespace hvd

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See driver.h.
+#include "libhvd/engine/driver.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <chrono>
+
+namespace hvd {
+namespace {
+
+constexpr auto kNap = std::chrono::microseconds(500);
+// Naps before the background thread gives up on a user's thread that drives on and on.
+constexpr int kNapsBeforeOff = 8;
+// Looks without result before giving the core away, and before sleeping. A look costs 50 to 300 ns,
+// a sleep and its end 10 to 20 us, so the spin is worth about as much as it can save.
+constexpr int kSpins = 300;
+constexpr int kYields = 20;
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+std::thread start_with_signals_blocked(std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+Driver::Driver(Work work) : work_(std::move(work)) {
+  thread_ = start_with_signals_blocked([this] { background(); });
+  pthread_setname_np(thread_.native_handle(), "horovod");
+}
+
+Driver::~Driver() { stop(); }
+
+void Driver::stop() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    hand_over_.store(true);
+    background_.notify_all();
+  }
+  work_.interrupt();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Driver::drive_until(const std::function<bool()>& done, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!done()) {
+    if (deadline.passed()) return false;
+    if (who_ == Who::kNobody) {
+      who_ = Who::kUser;
+      lock.unlock();
+      run(done, deadline, true);
+      lock.lock();
+      who_ = Who::kNobody;
+      ++user_drives_;
+      if (users_waiting_.load() > 0) {
+        users_.notify_all();
+      } else if (background_off_) {
+        background_.notify_all();
+      }
+      continue;
+    }
+    users_waiting_.fetch_add(1);
+    if (who_ == Who::kBackground && !hand_over_.load()) {
+      hand_over_.store(true);
+      work_.interrupt();
+    }
+    const int ms = deadline.poll_ms(1000);
+    users_.wait_for(lock, std::chrono::milliseconds(ms));
+    users_waiting_.fetch_sub(1);
+  }
+  return true;
+}
+
+void Driver::run(const std::function<bool()>& done, Deadline deadline, bool user) {
+  const int spins = user && work_.may_spin() ? kSpins : 0;
+  int idle = 0;
+  while (!done()) {
+    if (work_.progress()) {
+      idle = 0;
+      if (users_waiting_.load() > 0) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        users_.notify_all();
+      }
+      continue;
+    }
+    ++idle;
+    if (idle < spins) {
+      relax();
+    } else if (idle < spins + kYields) {
+      if (deadline.passed()) return;
+      sched_yield();
+    } else {
+      if (deadline.passed()) return;
+      work_.sleep(deadline);
+    }
+  }
+}
+
+void Driver::background() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  uint64_t seen = user_drives_;
+  int naps = 0;
+  while (!stopping_) {
+    const bool quiet = seen == user_drives_;
+    seen = user_drives_;
+    if (who_ == Who::kNobody && quiet && users_waiting_.load() == 0) {
+      naps = 0;
+      who_ = Who::kBackground;
+      hand_over_.store(false);
+      lock.unlock();
+      run([this] { return hand_over_.load(); }, Deadline::never(), false);
+      lock.lock();
+      who_ = Who::kNobody;
+      users_.notify_all();
+      background_.wait_for(lock, kNap);
+      continue;
+    }
+    if (who_ == Who::kUser && quiet && ++naps >= kNapsBeforeOff) {
+      background_off_ = true;
+      background_.wait(lock);
+      background_off_ = false;
+      naps = 0;
+      continue;
+    }
+    if (!quiet) naps = 0;
+    background_.wait_for(lock, kNap);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See engine.h. The order in this file is the order of an operation's life.
+#include "libhvd/engine/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+size_t page_align(size_t n) { return (n + 4095) / 4096 * 4096; }
+
+// While messages between nodes are under way nothing rings a doorbell for them.
+constexpr int64_t kPollNs = 100 * 1000;
+// What a broken message between nodes waits for the line about the rank that died.
+constexpr int64_t kNewsPatienceNs = 1000 * 1000000LL;
+
+void publish_cpus(Board* board) {
+  cpu_set_t set;
+  uint64_t cpus[16] = {};
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) cpus[cpu / 64] |= uint64_t{1} << (cpu % 64);
+    }
+  }
+  board->set_cpus(cpus);
+}
+
+}  // namespace
+
+size_t Engine::node_bytes(int local_size, size_t block_bytes, int slots) {
+  return page_align(Board::bytes(local_size)) + Stream::bytes(local_size, block_bytes, slots);
+}
+
+Engine::Engine(Parts parts)
+    : parts_(std::move(parts)),
+      board_(parts_.node->base(), parts_.node->local_size(), parts_.node->local_rank(),
+             [this](int local_rank) { parts_.node->ring(local_rank); }),
+      stream_(parts_.geometry,
+              parts_.node->base() + page_align(Board::bytes(parts_.node->local_size())),
+              parts_.channel.get(), parts_.layout.ranks, [this] { board_.rouse(); }) {
+  publish_cpus(&board_);
+  fate_ = std::make_unique<Fate>(parts_.layout, parts_.rank, parts_.hosts, &board_,
+                                 parts_.stderr_fd, fate_events());
+  control_ = std::make_unique<Control>(parts_.layout, parts_.rank, &board_, parts_.wire.get(),
+                                       parts_.limits, control_events());
+  Driver::Work work;
+  work.progress = [this] { return progress(); };
+  work.sleep = [this](Deadline deadline) { sleep(deadline); };
+  work.interrupt = [this] { parts_.node->ring(parts_.node->local_rank()); };
+  work.may_spin = [this] { return board_.cpu_count() >= parts_.node->local_size(); };
+  driver_ = std::make_unique<Driver>(std::move(work));
+}
+
+Engine::~Engine() { driver_->stop(); }
+
+Expected<int64_t> Engine::submit(std::string name, Description description, Segment segment) {
+  if (!open()) return error(Code::kState, "hvd_init has not been called, or hvd_shutdown has");
+  if (failed()) return failure_;
+  auto operation = std::make_shared<Operation>();
+  operation->name = std::move(name);
+  operation->encoded = description.encode();
+  operation->description = std::move(description);
+  operation->segment = segment;
+  if (Status s = table_.add(operation); !s.ok()) return s;
+  board_.wake(parts_.node->local_rank());
+  return operation->handle;
+}
+
+bool Engine::progress() {
+  if (failed()) {
+    const bool ran = run_tasks();
+    if (!table_.has_added()) return ran;
+    fail_everything(failure_);
+    return true;
+  }
+  const int64_t now = now_ns();
+  bool moved = run_tasks();
+  moved |= take_added();
+  moved |= control_->progress(stream_.finished() + empty_batches_, now);
+  moved |= take_entries();
+  moved |= move_stream();
+  moved |= fate_->check_suspicion(now);
+  if (now > channel_error_due_ns_) {
+    fail_everything(channel_error_);
+    moved = true;
+  }
+  std::string line;
+  if (board_.told(&line)) {
+    // Somebody on this node knows of a death: as the leader, pass it on.
+    if (!std::exchange(spread_, true)) control_->spread_news(line, -1);
+    fail_everything(Status(Code::kPeerLost, line));
+    moved = true;
+  }
+  return moved;
+}
+
+bool Engine::take_added() {
+  if (!table_.has_added()) return false;
+  for (OperationPtr& operation : table_.take_added()) {
+    if (Status s = reason_not_to_run(); !s.ok()) {
+      table_.finish(operation.get(), s);
+      continue;
+    }
+    waiting_[operation->name] = operation;
+    control_->announce(operation->name, operation->encoded);
+  }
+  return true;
+}
+
+Status Engine::reason_not_to_run() const {
+  if (!open()) return Status(Code::kShutDown, "shut down");
+  return stopped_;
+}
+
+bool Engine::take_entries() {
+  bool moved = false;
+  for (Entry entry; !failed() && control_->next_entry(&entry); moved = true) apply(entry);
+  return moved;
+}
+
+void Engine::apply(const Entry& entry) {
+  switch (entry.kind) {
+    case Entry::Kind::kBatch:
+      start_batch(entry);
+      return;
+    case Entry::Kind::kFail: {
+      auto it = waiting_.find(entry.name);
+      if (it == waiting_.end()) return;
+      const OperationPtr operation = it->second;
+      waiting_.erase(it);
+      control_->settle(entry.name);
+      table_.finish(operation.get(), Status(Code::kMismatch, entry.text));
+      return;
+    }
+    case Entry::Kind::kLeft:
+      stopped_ = Status(Code::kShutDown, fate_->rank_on_host(entry.rank) + " has shut down");
+      somebody_left_.store(true);
+      fail_waiting(entry.rank == parts_.rank ? Status(Code::kShutDown, "shut down") : stopped_);
+      return;
+    case Entry::Kind::kEpochEnd:
+      fail_waiting(Status(Code::kShutDown, "shut down"));
+      stopped_ = ok_status();
+      somebody_left_.store(false);
+      epoch_.fetch_add(1);
+      return;
+    case Entry::Kind::kFinalize:
+      finalize_.store(true);
+      return;
+    case Entry::Kind::kGranted:
+      granted_.store(true);
+      return;
+    case Entry::Kind::kDefine:
+    case Entry::Kind::kEvict:
+    case Entry::Kind::kNews:
+      return;
+  }
+}
+
+void Engine::start_batch(const Entry& entry) {
+  std::vector<OperationPtr> operations;
+  for (const std::string& name : control_->settle(entry)) {
+    auto it = waiting_.find(name);
+    if (it == waiting_.end()) break;
+    operations.push_back(it->second);
+    waiting_.erase(it);
+  }
+  if (operations.size() != entry.tickets.size()) {
+    fate_->broken(parts_.layout.leader(0), "scheduled what was not submitted");
+    return;
+  }
+  start_stream(entry, operations);
+}
+
+void Engine::start_stream(const Entry& entry, const std::vector<OperationPtr>& operations) {
+  const Description& first = operations[0]->description;
+  std::vector<Segment> segments;
+  size_t elements = 0;
+  for (const OperationPtr& operation : operations) {
+    if (operation->segment.elements == 0) {
+      table_.finish(operation.get(), ok_status());
+      continue;
+    }
+    Segment segment = operation->segment;
+    segment.cookie = static_cast<uint64_t>(operation->handle);
+    elements += segment.elements;
+    segments.push_back(segment);
+    running_[segment.cookie] = operation;
+    running_count_.store(running_.size());
+  }
+  if (segments.empty()) {
+    ++empty_batches_;
+    return;
+  }
+  int root_node = 0;
+  int root_local = 0;
+  if (first.kind == OpKind::kBroadcast) {
+    root_node = parts_.layout.node_of[static_cast<size_t>(first.root)];
+    root_local = parts_.layout.local_rank[static_cast<size_t>(first.root)];
+  }
+  stream_.add(Batch(plan_batch(parts_.geometry, first.kind, first.type, elements, entry.first_block,
+                               root_node, root_local),
+                    std::move(segments)));
+}
+
+bool Engine::move_stream() {
+  bool moved = false;
+  Status s = stream_.step(&moved, [this](const Batch& batch) {
+    for (const Segment& segment : batch.segments()) {
+      auto it = running_.find(segment.cookie);
+      const OperationPtr operation = it->second;
+      running_.erase(it);
+      running_count_.store(running_.size());
+      table_.finish(operation.get(), ok_status());
+    }
+  });
+  if (!s.ok()) {
+    // Most likely a rank died: the line about it is on its way, and says more than this.
+    channel_error_ = s;
+    channel_error_due_ns_ = now_ns() + kNewsPatienceNs;
+    stream_.abandon();
+    moved = true;
+  }
+  return moved;
+}
+
+bool Engine::poll(int64_t handle) {
+  const OperationPtr operation = table_.find(handle);
+  return operation == nullptr || operation->done.load();
+}
+
+Status Engine::wait(int64_t handle, int64_t timeout_ms) {
+  const OperationPtr operation = table_.find(handle);
+  if (operation == nullptr) {
+    return error(Code::kInvalid, "there is no handle %lld; was it waited for before?",
+                 static_cast<long long>(handle));
+  }
+  const Deadline deadline = timeout_ms < 0 ? Deadline::never() : Deadline::after_ms(timeout_ms);
+  if (!driver_->drive_until([&] { return operation->done.load(); }, deadline)) {
+    return error(Code::kTimeout, "%s \"%s\" is not done after %lld ms",
+                 name_of(operation->description.kind), operation->name.c_str(),
+                 static_cast<long long>(timeout_ms));
+  }
+  table_.release(handle);
+  return operation->status;
+}
+
+// Sleeps in the one place. Whoever publishes something rings the ranks that have said they sleep;
+// what was published before that is found by looking once more.
+void Engine::sleep(Deadline deadline) {
+  board_.sleep_begin();
+  if (progress()) {
+    board_.sleep_end();
+    return;
+  }
+  std::vector<pollfd> fds;
+  parts_.node->add_poll_fds(&fds);
+  if (parts_.wire != nullptr) parts_.wire->add_poll_fds(&fds);
+  int64_t due =
+      std::min({deadline.at_ns(), control_->due_ns(), fate_->due_ns(), channel_error_due_ns_});
+  if (!failed() && stream_.must_poll()) due = std::min(due, now_ns() + kPollNs);
+  timespec left{};
+  timespec* timeout = nullptr;
+  if (due != INT64_MAX) {
+    const int64_t ns = std::max<int64_t>(0, due - now_ns());
+    left = {ns / 1000000000, ns % 1000000000};
+    timeout = &left;
+  }
+  const int ready = ppoll(fds.data(), fds.size(), timeout, nullptr);
+  board_.sleep_end();
+  if (ready <= 0) return;
+  if (fds[0].revents != 0) parts_.node->hush();
+  const bool others = ready > (fds[0].revents != 0 ? 1 : 0);
+  if (others) {
+    parts_.node->check_peers(
+        [this](int local_rank, const char* why) { fate_->local_gone(local_rank, why); });
+  }
+}
+
+}  // namespace hvd

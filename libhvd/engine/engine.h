@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The runtime's heart: takes operations from the user's threads, has them agreed on (control), runs
+// the agreed batches (coll) and hands results back. Passive: a Driver calls progress().
+//
+// Threads: submit, poll, wait, error are for any thread. Everything below progress() runs on the
+// one thread that drives. shutdown, reopen and leave are called by one user's thread at a time.
+//
+// Ends: an engine is open, or closed between shutdown and reopen; it may have failed (a rank died:
+// everything fails with that line until the end of the process), or lost its control (the leader of
+// the node has left in order: nothing can be agreed on any more).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "libhvd/base/log.h"
+#include "libhvd/coll/stream.h"
+#include "libhvd/control/control.h"
+#include "libhvd/engine/driver.h"
+#include "libhvd/engine/fate.h"
+#include "libhvd/engine/operation.h"
+#include "libhvd/transport/channel.h"
+#include "libhvd/transport/shm/node_link.h"
+
+namespace hvd {
+
+class Engine {
+ public:
+  // All that an engine is made of. `hosts` by rank: names for texts.
+  struct Parts {
+    int rank = 0;
+    Layout layout;
+    std::vector<std::string> hosts;
+    std::unique_ptr<NodeLink> node;
+    std::unique_ptr<Wire> wire;        // leaders of jobs with several nodes
+    std::unique_ptr<Channel> channel;  // jobs with several nodes
+    Geometry geometry;
+    Scheduler::Limits limits;
+    Log log;
+    // Takes the line to the leader of a neighbour node, when the own leader is dead.
+    std::function<void(int node, const std::string& line)> bring_news;
+    int stderr_fd = 2;
+  };
+
+  // Bytes of shared memory that a node of `local_size` ranks needs.
+  static size_t node_bytes(int local_size, size_t block_bytes, int slots);
+
+  explicit Engine(Parts parts);
+  ~Engine();
+
+  // Starts an operation; `description` and `segment` are complete. The name may be empty.
+  Expected<int64_t> submit(std::string name, Description description, Segment segment);
+
+  bool known(int64_t handle) { return table_.find(handle) != nullptr; }
+  bool poll(int64_t handle);                        // done, or no such handle
+  Status wait(int64_t handle, int64_t timeout_ms);  // releases the handle unless kTimeout
+  OperationPtr find(int64_t handle) { return table_.find(handle); }
+
+  // Ends this epoch for this rank: see hvd_shutdown. At most until the deadline.
+  Status shutdown(Deadline deadline);
+  // Begins the next one: waits until all ranks have shut down.
+  Status reopen(Deadline deadline);
+  bool open() const { return open_.load(); }
+
+  enum class Way { kFinalize, kLeave };
+  // At the end of the process, after shutdown: how to go when MPI is up. kFinalize only if all
+  // ranks are told so.
+  Way leave(Deadline ask, Deadline give_up);
+  // From here on this process may vanish without being missed.
+  void at_end() { board_.set_presence(Board::Presence::kAtEnd); }
+  // Ends the background thread; the end of the process is near.
+  void stop() { driver_->stop(); }
+
+  bool failed() const { return failed_.load(); }
+
+ private:
+  bool progress();
+  void sleep(Deadline deadline);
+  bool take_added();
+  bool take_entries();
+  bool move_stream();
+  void apply(const Entry& entry);
+  void start_batch(const Entry& entry);
+  void start_stream(const Entry& entry, const std::vector<OperationPtr>& operations);
+  void fail_waiting(const Status& status);
+  void fail_everything(const Status& status);
+  Status reason_not_to_run() const;
+  void later(std::function<void()> task);
+  bool run_tasks();
+  Fate::Events fate_events();
+  Control::Events control_events();
+  Status await(const std::function<bool()>& done, Deadline deadline, const std::string& what);
+
+  Parts parts_;
+  Board board_;
+  Stream stream_;
+  std::unique_ptr<Fate> fate_;
+  std::unique_ptr<Control> control_;
+  OperationTable table_;
+
+  std::unordered_map<std::string, OperationPtr> waiting_;  // announced, not in a batch
+  std::unordered_map<uint64_t, OperationPtr> running_;     // in the stream, by handle
+  uint64_t empty_batches_ = 0;                             // finished without the stream
+  Status stopped_;       // why nothing can be agreed on in this epoch (driver's thread)
+  bool spread_ = false;  // the line went to the neighbours
+
+  Status channel_error_;  // the data path broke; the line about a dead rank is awaited until:
+  int64_t channel_error_due_ns_ = INT64_MAX;
+
+  std::mutex tasks_mutex_;
+  std::vector<std::function<void()>> tasks_;  // for the thread that drives
+  std::atomic<bool> has_tasks_{false};
+
+  std::atomic<size_t> running_count_{0};
+  std::atomic<bool> open_{true};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> control_lost_{false};
+  std::atomic<bool> somebody_left_{false};  // this epoch
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<bool> finalize_{false};
+  std::atomic<bool> granted_{false};
+  uint64_t closed_epoch_ = 0;
+  Status failure_;  // valid once failed_
+
+  std::unique_ptr<Driver> driver_;  // last: its thread uses all of the above
+};
+
+}  // namespace hvd

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each rank publishes in the one exchange, and what is made of everybody's: the layout, the
+// job's secret, and the settings that must be the same on all ranks (rank 0's count). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libhvd/base/settings.h"
+#include "libhvd/base/status.h"
+#include "libhvd/topo/layout.h"
+
+namespace hvd {
+
+struct Record {
+  std::string version;                 // of the library
+  std::string host;                    // name for texts, and of the node where `node` is -1
+  int32_t node = -1;                   // index of the node in the step, -1 where nobody knows
+  std::string secret;                  // random bytes; rank 0's is the job's
+  std::string listener;                // abstract unix socket
+  std::vector<std::string> addresses;  // as TcpWire takes them
+  int32_t port = 0;
+  // The data path must look the same everywhere.
+  int64_t block_bytes = 0;
+  int32_t slots = 0;
+  int64_t fusion_bytes = 0;
+  int64_t cache_capacity = 0;
+  int64_t cycle_ns = 0;
+
+  std::string encode() const;
+};
+
+// All records, by rank. kInternal if one cannot be read or another version of the library wrote
+// it: the text names both versions and the ranks.
+Expected<std::vector<Record>> read_records(const std::vector<std::string>& encoded);
+
+// Node indices where all ranks know theirs, else host names.
+Expected<Layout> layout_of(const std::vector<Record>& records);
+
+}  // namespace hvd

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See runtime.h. start() reads as the table of contents of the library.
+#include "libhvd/runtime.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "libhvd/base/handoff.h"
+#include "libhvd/base/sha256.h"
+#include "libhvd/control/tree.h"
+#include "libhvd/transport/net/tcp_wire.h"
+#include "libhvd/transport/shm/node_link.h"
+#if HAVE_MPI
+#include "libhvd/transport/mpi/mpi_channel.h"
+#endif
+#include "pmix/pmix_bootstrap.h"
+
+extern char** environ;
+
+namespace hvd {
+namespace {
+
+constexpr int64_t kNsPerMs = 1000000;
+// What shutdown waits for the root's answer: one way up the tree and down again.
+constexpr int64_t kShutdownMs = 30000;
+// At the end of the process: how long all may take to come, and the root to let one go.
+constexpr int64_t kAskToLeaveMs = 2000;
+constexpr int64_t kGiveUpMs = 5000;
+// What the ranks of a node with a dead leader have to tell the neighbours.
+constexpr int64_t kBringNewsMs = 150;
+constexpr size_t kSecretBytes = 32;
+// Blocks are whole pages, so every type's elements and every shard's cache lines fit.
+constexpr int64_t kBlockAlign = 4096;
+
+std::string own_host_name(const Getenv& get) {
+  for (const char* variable : {"HOROVOD_HOSTNAME", "SLURMD_NODENAME"}) {
+    const char* name = get(variable);
+    if (name != nullptr && *name != '\0') return name;
+  }
+  char name[HOST_NAME_MAX + 1] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+struct Runtime::Meeting {
+  NodeListener node;
+  TcpListener tcp;
+};
+
+Runtime::~Runtime() = default;
+
+Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get) {
+  std::unique_ptr<Runtime> runtime(new Runtime());
+  if (Status s = runtime->read_settings(get); !s.ok()) return s;
+  if (Status s = runtime->meet(get); !s.ok()) return s;
+  if (Status s = runtime->connect(); !s.ok()) return s;
+  return runtime;
+}
+
+Status Runtime::read_settings(const Getenv& get) {
+  Expected<Settings> settings = Settings::from_environment(get);
+  if (!settings.ok()) return settings.status();
+  settings_ = *settings;
+  Expected<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(get);
+  if (!bootstrap.ok()) return bootstrap.status();
+  bootstrap_ = std::move(*bootstrap);
+  rank_ = bootstrap_->rank();
+  log_ = Log::from_settings(settings_, rank_);
+  if (rank_ == 0) {
+    const VariableRemarks remarks = check_variables(environ);
+    for (const std::string& text : remarks.unknown)
+      log_.line(LogLevel::kWarning, "%s", text.c_str());
+    for (const std::string& text : remarks.no_effect)
+      log_.line(LogLevel::kInfo, "%s", text.c_str());
+  }
+  return ok_status();
+}
+
+// Opens what others will connect to, and exchanges records.
+Status Runtime::meet(const Getenv& get) {
+  meeting_ = std::make_unique<Meeting>();
+  Expected<NodeListener> node = NodeListener::open();
+  if (!node.ok()) return node.status();
+  Expected<TcpListener> tcp = TcpListener::open();
+  if (!tcp.ok()) return tcp.status();
+  Expected<std::vector<std::string>> addresses =
+      local_addresses(settings_.text(Setting::kInterfaces));
+  if (!addresses.ok()) return addresses.status();
+  meeting_->node = std::move(*node);
+  meeting_->tcp = std::move(*tcp);
+
+  Record record;
+  record.version = PACKAGE_VERSION;
+  record.host = own_host_name(get);
+  Expected<std::string> secret = random_bytes(kSecretBytes);
+  if (!secret.ok()) return secret.status();
+  record.secret = std::move(*secret);
+  record.listener = meeting_->node.name;
+  record.addresses = *addresses;
+  record.port = meeting_->tcp.port;
+  record.block_bytes =
+      (settings_.number(Setting::kBlockSize) + kBlockAlign - 1) / kBlockAlign * kBlockAlign;
+  record.slots = static_cast<int32_t>(settings_.number(Setting::kSlots));
+  record.fusion_bytes = settings_.number(Setting::kFusionThreshold);
+  record.cache_capacity = settings_.number(Setting::kCacheCapacity);
+  record.cycle_ns = settings_.ns(Setting::kCycleTime);
+
+  Expected<std::optional<Handoff>> handoff = read_handoff(get);
+  if (!handoff.ok()) return handoff.status();
+  if (*handoff && (*handoff)->step == slurm_step_of(bootstrap_->job())) {
+    const Handoff& ours = **handoff;
+    apply_origins(ours, &settings_);
+    if (ours.own_hostname) record.node = ours.node;
+    if (ours.placement.rank != rank_ || ours.placement.size != bootstrap_->size()) {
+      return error(Code::kInternal, "the plugin says rank %d of %d, PMIx says rank %d of %d",
+                   ours.placement.rank, ours.placement.size, rank_, bootstrap_->size());
+    }
+  }
+
+  const Deadline deadline = Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs);
+  Expected<std::vector<std::string>> all = bootstrap_->exchange(record.encode(), deadline);
+  if (!all.ok()) return all.status();
+  Expected<std::vector<Record>> records = read_records(*all);
+  if (!records.ok()) return records.status();
+  records_ = std::move(*records);
+  Expected<Layout> layout = layout_of(records_);
+  if (!layout.ok()) return layout.status();
+  layout_ = std::move(*layout);
+  return ok_status();
+}
+
+// Connects the ranks of the node, the leaders, and the nodes; then the engine can run.
+Status Runtime::connect() {
+  const Deadline deadline = Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs);
+  const Record& root = records_[0];
+  const int node = layout_.node_of[static_cast<size_t>(rank_)];
+  const int local_rank = layout_.local_rank[static_cast<size_t>(rank_)];
+
+  Engine::Parts parts;
+  parts.rank = rank_;
+  parts.layout = layout_;
+  for (const Record& record : records_) parts.hosts.push_back(record.host);
+  parts.geometry = Geometry::of(layout_, rank_, static_cast<size_t>(root.block_bytes), root.slots);
+  parts.limits.fusion_bytes = root.fusion_bytes;
+  parts.limits.cache_capacity = static_cast<size_t>(root.cache_capacity);
+  parts.limits.cycle_ns = root.cycle_ns;
+  parts.limits.block_bytes = static_cast<uint64_t>(root.block_bytes);
+  parts.log = log_;
+
+  const auto rank_on_host = [&](int rank) {
+    return format("rank %d on %s", rank, records_[static_cast<size_t>(rank)].host.c_str());
+  };
+  Expected<std::unique_ptr<NodeLink>> link = Status();
+  if (local_rank == 0) {
+    std::vector<int> missing;
+    const int n = layout_.local_size(rank_);
+    const size_t bytes = Engine::node_bytes(n, parts.geometry.block_bytes, root.slots);
+    link = NodeLink::lead(std::move(meeting_->node), root.secret, n, bytes, deadline, &missing);
+    if (!link.ok() && !missing.empty()) {
+      std::string who;
+      for (int i : missing) {
+        who += (who.empty() ? "" : ", ") +
+               rank_on_host(layout_.ranks[static_cast<size_t>(node)][static_cast<size_t>(i)]);
+      }
+      return link.status().annotate("waiting for " + who);
+    }
+  } else {
+    const int leader = layout_.leader(node);
+    link = NodeLink::join(records_[static_cast<size_t>(leader)].listener, root.secret, local_rank,
+                          deadline);
+    if (!link.ok()) return link.status().annotate("joining " + rank_on_host(leader));
+  }
+  if (!link.ok()) return link.status();
+  parts.node = std::move(*link);
+
+  if (layout_.nodes() > 1) {
+    TcpWire::Config config;
+    config.node = node;
+    config.parent = tree_parent(node);
+    config.children = tree_children(node, layout_.nodes());
+    for (int i = 0; i < layout_.nodes(); ++i) {
+      const Record& leader = records_[static_cast<size_t>(layout_.leader(i))];
+      config.endpoints.push_back({leader.addresses, leader.port});
+      config.names.push_back(rank_on_host(layout_.leader(i)));
+    }
+    config.secret = root.secret;
+    config.peer_timeout_ms = settings_.ns(Setting::kPeerTimeout) / kNsPerMs;
+    parts.bring_news = [config](int to, const std::string& line) {
+      // Best effort: neighbours that do not hear of it write the line themselves.
+      static_cast<void>(TcpWire::bring_news(config, to, line, Deadline::after_ms(kBringNewsMs)));
+    };
+    if (local_rank == 0) {
+      Expected<std::unique_ptr<TcpWire>> wire =
+          TcpWire::connect(config, std::move(meeting_->tcp), deadline);
+      if (!wire.ok()) return wire.status();
+      parts.wire = std::move(*wire);
+    }
+  }
+  meeting_.reset();
+  if (Status s = open_channel(&parts); !s.ok()) return s;
+  bootstrap_->release();
+  engine_ = std::make_unique<Engine>(std::move(parts));
+  return ok_status();
+}
+
+Status Runtime::open_channel(Engine::Parts* parts) {
+  const std::string& mpi = settings_.text(Setting::kMpi);
+  const bool several = layout_.nodes() > 1;
+  if (!several && mpi != "eager") return ok_status();
+  if (mpi == "off") {
+    return error(Code::kInvalid,
+                 "the job spans %d nodes and HOROVOD_MPI is \"off\"; tensors travel between nodes "
+                 "by MPI: leave it at \"auto\"",
+                 layout_.nodes());
+  }
+#if HAVE_MPI
+  Expected<std::unique_ptr<MpiChannel>> channel = MpiChannel::open(rank_, layout_.size, [this] {
+    mpi_ended_.store(true);
+    if (engine_) static_cast<void>(shutdown());
+  });
+  if (!channel.ok()) return channel.status();
+  mpi_ = channel->get();
+  parts->channel = std::move(*channel);
+  return ok_status();
+#else
+  static_cast<void>(parts);
+  return error(Code::kSystem,
+               "the job spans %d nodes and this libhvd was built without MPI; build it with "
+               "--with-mpi",
+               layout_.nodes());
+#endif
+}
+
+Status Runtime::shutdown() { return engine_->shutdown(Deadline::after_ms(kShutdownMs)); }
+
+Status Runtime::reopen() {
+  if (mpi_ended_.load()) {
+    return error(Code::kState, "the program has finalised MPI, which tensors travel by");
+  }
+  return engine_->reopen(Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs));
+}
+
+void Runtime::at_exit(int status) {
+  // Any other status is a death, and the way that the others hear of it is that we are gone.
+  if (status != 0) return;
+  static_cast<void>(shutdown());
+#if HAVE_MPI
+  if (mpi_ != nullptr && mpi_->owns_mpi() && !mpi_ended_.load()) {
+    const Engine::Way way = engine_->leave(Deadline::after_ms(kAskToLeaveMs),
+                                           Deadline::after_ms(kAskToLeaveMs + kGiveUpMs));
+    engine_->at_end();
+    engine_->stop();
+    if (way == Engine::Way::kFinalize) {
+      mpi_->finalize();
+    } else {
+      bootstrap_->leave();
+    }
+    return;
+  }
+#endif
+  engine_->at_end();
+  engine_->stop();
+}
+
+}  // namespace hvd

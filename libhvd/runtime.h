@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Builds and owns every part of the library, in the order of runtime.cc. The only file that names
+// concrete transports and the PMIx client.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libhvd/base/bootstrap.h"
+#include "libhvd/base/log.h"
+#include "libhvd/base/settings.h"
+#include "libhvd/engine/engine.h"
+#include "libhvd/record.h"
+#include "libhvd/topo/layout.h"
+
+namespace hvd {
+
+class MpiChannel;
+
+class Runtime {
+ public:
+  // Finds the peers and connects to them; see hvd_init.
+  static Expected<std::unique_ptr<Runtime>> start(const Getenv& get);
+  ~Runtime();
+
+  int rank() const { return rank_; }
+  const Layout& layout() const { return layout_; }
+  Engine& engine() { return *engine_; }
+
+  Status shutdown();
+  Status reopen();
+
+  // The process ends by exit(status): leaves so that nobody misses it, if it ends well.
+  void at_exit(int status);
+
+ private:
+  Runtime() = default;
+  Status read_settings(const Getenv& get);
+  Status meet(const Getenv& get);
+  Status connect();
+  Status open_channel(Engine::Parts* parts);
+
+  struct Meeting;  // listeners and records, between meet() and connect()
+
+  Settings settings_;
+  Log log_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  int rank_ = 0;
+  std::vector<Record> records_;
+  Layout layout_;
+  std::unique_ptr<Meeting> meeting_;
+  MpiChannel* mpi_ = nullptr;  // the engine's channel, if it is MPI's
+  std::atomic<bool> mpi_ended_{false};
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace hvd

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Point-to-point messages between ranks of different nodes, for tensors. Implemented over MPI and,
+// in the tests, in memory. Nonblocking; messages with the same peer and tag do not overtake each
+// other. One thread at a time (the engine's lock).
+#pragma once
+
+#include <cstddef>
+
+#include "libhvd/base/status.h"
+
+namespace hvd {
+
+class Channel {
+ public:
+  using Request = int;                  // index of a message under way
+  static constexpr Request kNone = -1;  // nothing under way
+
+  virtual ~Channel() = default;
+
+  // Starts a message of `bytes` to or from `rank` (of the job). `data` stays untouched (send) or
+  // unread (receive) until test() says so.
+  virtual Expected<Request> send(int rank, int tag, const void* data, size_t bytes) = 0;
+  virtual Expected<Request> receive(int rank, int tag, void* data, size_t bytes) = 0;
+
+  // True once the message is done; the request is then free for another. An error is final.
+  virtual Expected<bool> test(Request request) = 0;
+
+  // Messages started and not done.
+  virtual int outstanding() const = 0;
+};
+
+}  // namespace hvd

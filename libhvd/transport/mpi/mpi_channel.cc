@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See mpi_channel.h. C interface only: the C++ bindings of MPI would tie us to one compiler.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include "libhvd/transport/mpi/mpi_channel.h"
+
+#include <limits.h>
+#include <mpi.h>
+
+#include <vector>
+
+namespace hvd {
+namespace {
+
+Status mpi_error(int code, const char* doing) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return error(Code::kSystem, "%s: %s", doing, text);
+}
+
+}  // namespace
+
+struct MpiChannel::State {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int delete_key = MPI_KEYVAL_INVALID;
+  bool owns_mpi = false;
+  std::function<void()> program_ends_mpi;
+  std::vector<MPI_Request> requests;
+  std::vector<Request> free;
+  int outstanding = 0;
+
+  Request slot() {
+    if (free.empty()) {
+      requests.push_back(MPI_REQUEST_NULL);
+      return static_cast<Request>(requests.size() - 1);
+    }
+    const Request request = free.back();
+    free.pop_back();
+    return request;
+  }
+};
+
+namespace {
+
+// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF: the last moment to stop.
+int on_self_deleted(MPI_Comm, int, void* value, void*) {
+  auto* ends = static_cast<std::function<void()>*>(value);
+  if (*ends) (*ends)();
+  return MPI_SUCCESS;
+}
+
+Status start_mpi(bool* owns) {
+  int up = 0;
+  int over = 0;
+  MPI_Initialized(&up);
+  MPI_Finalized(&over);
+  if (over != 0) {
+    return error(Code::kState,
+                 "MPI was finalised before hvd_init; call hvd_init first, or do not finalise MPI");
+  }
+  *owns = up == 0;
+  int provided = MPI_THREAD_SINGLE;
+  if (up != 0) {
+    MPI_Query_thread(&provided);
+    if (provided < MPI_THREAD_MULTIPLE) {
+      return error(Code::kState,
+                   "the program initialised MPI for fewer threads than MPI_THREAD_MULTIPLE, which "
+                   "two users of MPI in a process need; call MPI_Init_thread with it, or leave "
+                   "MPI to hvd_init");
+    }
+    return ok_status();
+  }
+  const int rc = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  if (rc != MPI_SUCCESS) return error(Code::kSystem, "MPI_Init_thread returned %d", rc);
+  if (provided < MPI_THREAD_SERIALIZED) {
+    return error(Code::kSystem,
+                 "this MPI offers thread level %d only; one built with threads is needed",
+                 provided);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<MpiChannel>> MpiChannel::open(int rank, int size,
+                                                       std::function<void()> program_ends_mpi) {
+  auto state = std::make_unique<State>();
+  if (Status s = start_mpi(&state->owns_mpi); !s.ok()) return s;
+  int mpi_rank = -1;
+  int mpi_size = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);
+  if (mpi_rank != rank || mpi_size != size) {
+    return error(Code::kInternal,
+                 "PMIx says rank %d of %d, MPI says rank %d of %d; is this MPI built with the "
+                 "launcher's PMIx? srun --mpi=list and ompi_info tell",
+                 rank, size, mpi_rank, mpi_size);
+  }
+  if (int rc = MPI_Comm_dup(MPI_COMM_WORLD, &state->comm); rc != MPI_SUCCESS) {
+    return mpi_error(rc, "duplicating MPI_COMM_WORLD");
+  }
+  MPI_Comm_set_errhandler(state->comm, MPI_ERRORS_RETURN);
+  state->program_ends_mpi = std::move(program_ends_mpi);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_self_deleted, &state->delete_key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, state->delete_key, &state->program_ends_mpi);
+  return std::unique_ptr<MpiChannel>(new MpiChannel(std::move(state)));
+}
+
+MpiChannel::MpiChannel(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+MpiChannel::~MpiChannel() = default;
+
+Expected<Channel::Request> MpiChannel::send(int rank, int tag, const void* data, size_t bytes) {
+  const Request request = state_->slot();
+  const int rc = MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, rank, tag, state_->comm,
+                           &state_->requests[static_cast<size_t>(request)]);
+  if (rc != MPI_SUCCESS) return mpi_error(rc, "sending between nodes");
+  ++state_->outstanding;
+  return request;
+}
+
+Expected<Channel::Request> MpiChannel::receive(int rank, int tag, void* data, size_t bytes) {
+  const Request request = state_->slot();
+  const int rc = MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, rank, tag, state_->comm,
+                           &state_->requests[static_cast<size_t>(request)]);
+  if (rc != MPI_SUCCESS) return mpi_error(rc, "receiving between nodes");
+  ++state_->outstanding;
+  return request;
+}
+
+Expected<bool> MpiChannel::test(Request request) {
+  int done = 0;
+  const int rc =
+      MPI_Test(&state_->requests[static_cast<size_t>(request)], &done, MPI_STATUS_IGNORE);
+  if (rc != MPI_SUCCESS) return mpi_error(rc, "a message between nodes");
+  if (done == 0) return false;
+  state_->free.push_back(request);
+  --state_->outstanding;
+  return true;
+}
+
+int MpiChannel::outstanding() const { return state_->outstanding; }
+
+bool MpiChannel::owns_mpi() const { return state_->owns_mpi; }
+
+void MpiChannel::finalize() {
+  if (!state_->owns_mpi) return;
+  state_->program_ends_mpi = nullptr;
+  int over = 0;
+  MPI_Finalized(&over);
+  if (over == 0) MPI_Finalize();
+}
+
+}  // namespace hvd
