@@ -2,12 +2,19 @@
 # The SPANK plugin: libhvdspank (all but Slurm's entry points; unit tests link it) and spank_horovod.so, made of it.
 
 EXTRA_DIST += spank/spank_horovod.map spank/horovod.conf.in
+slurmexampledir = $(docdir)
+dist_slurmexample_DATA = spank/cli_filter.lua
 plugstackconfdir = $(plugstackdir)
 plugstackconf_DATA =
 slurmplugin_LTLIBRARIES =
 HVD_SPANK_LIBRARY =
 
-spank_libhvdspank_la_SOURCES =
+spank_libhvdspank_la_SOURCES = \
+  spank/entry.h \
+  spank/local.cc \
+  spank/node.cc \
+  spank/options.cc \
+  spank/options.h
 spank_libhvdspank_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS)
 
 spank_spank_horovod_la_SOURCES = spank/plugin.c

@@ -21,10 +21,12 @@ tests_unit_unit_SOURCES = \
   tests/unit/catch.h \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
+  tests/unit/launch_test.cc \
   tests/unit/layout_test.cc \
   tests/unit/log_test.cc \
   tests/unit/node_link_test.cc \
   tests/unit/parse_test.cc \
+  tests/unit/perf_test.cc \
   tests/unit/processes.h \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
@@ -53,4 +55,12 @@ tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
-tests_unit_unit_LDADD = tests/unit/libmain.a $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
+tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
+
+# Programs whose ranks are started by mpirun and srun, and the tests that do so.
+check_PROGRAMS += tests/ranks/pmix_probe
+EXTRA_DIST += tests/ranks/helpers.bash tests/ranks/10_pmix.bats tests/cluster/20_pmix.bats
+
+tests_ranks_pmix_probe_SOURCES = tests/ranks/pmix_probe.cc
+tests_ranks_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_ranks_pmix_probe_LDADD = $(HVD_INTERNAL_LIBS)

@@ -12,7 +12,6 @@
 namespace hvd {
 namespace {
 
-constexpr const char* kInternal = "HOROVOD_INTERNAL_HANDOFF";
 constexpr const char* kHostname = "HOROVOD_HOSTNAME";
 
 struct PlacementRow {
@@ -59,7 +58,7 @@ Status read_internal(std::string_view text, Handoff* handoff) {
   for (std::string_view field : split(text, ',')) {
     const size_t equals = field.find('=');
     if (equals == std::string_view::npos) {
-      return error(Code::kInvalid, "%s is \"%.*s\", not a list of fields", kInternal,
+      return error(Code::kInvalid, "%s is \"%.*s\", not a list of fields", kHandoffVariable,
                    static_cast<int>(text.size()), text.data());
     }
     const std::string_view key = field.substr(0, equals);
@@ -68,7 +67,7 @@ Status read_internal(std::string_view text, Handoff* handoff) {
       handoff->step = value;
     } else if (key == "node") {
       const Status status = read_number("node", std::string(value).c_str(), &handoff->node);
-      if (!status.ok()) return status.annotate(kInternal);
+      if (!status.ok()) return status.annotate(kHandoffVariable);
     } else if (key == "hostname") {
       handoff->own_hostname = value == "plugin";
     } else if (key == "site") {
@@ -110,21 +109,26 @@ Variables handoff_variables(const Handoff& handoff, const Settings& settings) {
       variables.emplace_back(setting_row(setting).variable, settings.exported(setting));
     }
   }
-  variables.emplace_back(
-      kInternal, "step=" + handoff.step + ",node=" + std::to_string(handoff.node) +
-                     ",hostname=" + (handoff.own_hostname ? "plugin" : "user") +
-                     ",site=" + keys_of(handoff.site) + ",option=" + keys_of(handoff.option));
+  variables.emplace_back(kHandoffVariable,
+                         "step=" + handoff.step + ",node=" + std::to_string(handoff.node) +
+                             ",hostname=" + (handoff.own_hostname ? "plugin" : "user") + ",site=" +
+                             keys_of(handoff.site) + ",option=" + keys_of(handoff.option));
   return variables;
 }
 
-std::vector<const char*> handoff_names() {
-  std::vector<const char*> names = {kInternal, kHostname};
+std::vector<const char*> variables_of_handoff(std::string_view internal) {
+  Handoff handoff;
+  // What cannot be read was not written by a plugin: nothing in it is to be kept.
+  (void)read_internal(internal, &handoff).ok();
+  std::vector<const char*> names = {kHandoffVariable};
   for (const PlacementRow& row : kPlacement) names.push_back(row.variable);
+  if (handoff.own_hostname) names.push_back(kHostname);
+  for (Setting setting : handoff.site) names.push_back(setting_row(setting).variable);
   return names;
 }
 
 Expected<std::optional<Handoff>> read_handoff(const Getenv& get) {
-  const char* internal = get(kInternal);
+  const char* internal = get(kHandoffVariable);
   if (internal == nullptr) return std::optional<Handoff>();
   Handoff handoff;
   Status status = read_internal(internal, &handoff);

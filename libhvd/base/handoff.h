@@ -43,8 +43,16 @@ using Variables = std::vector<std::pair<std::string, std::string>>;  // name, va
 // handoff.option.
 Variables handoff_variables(const Handoff& handoff, const Settings& settings);
 
-// The names of what describes a step and must not be left to another one.
-std::vector<const char*> handoff_names();
+// Has the internal part of the hand-off; set in every task that the plugin has placed.
+constexpr const char* kHandoffVariable = "HOROVOD_INTERNAL_HANDOFF";
+
+// Set by srun for a step with --horovod and removed by the plugin on the node. A task that finds it
+// runs on a node where Slurm has not loaded the plugin. (srun --export=NONE does not pass it.)
+constexpr const char* kRequestedVariable = "HOROVOD_INTERNAL_REQUESTED";
+
+// Given the value of kHandoffVariable: the variables which that hand-off has set and which say
+// nothing about any other step or node. Not among them: what the user has chosen.
+std::vector<const char*> variables_of_handoff(std::string_view internal);
 
 // What the plugin left; nothing if it was not at work. kInvalid if somebody changed it so that it
 // cannot be read: "reading the hand-off: HOROVOD_RANK is "x", not a number".

@@ -67,6 +67,9 @@ class Settings {
   // by its variable (environment) or its key.
   Status set(Setting setting, std::string_view text, Origin origin);
 
+  // Value and origin as `from` has them.
+  void copy(Setting setting, const Settings& from) { at(setting) = from.at(setting); }
+
   // Where a value came from, when that is known only later (hand-off from the plugin).
   void set_origin(Setting setting, Origin origin) { at(setting).origin = origin; }
 

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The node side: runs as the user in the child of slurmstepd that executes the program next, and
+// leaves the rank's numbers and settings in its environment. Trusts nothing that the user's
+// environment could have brought along: a nested step inherits PMIX_* and HOROVOD_* of the step
+// around it.
+//
+// An error is one line from the node's first task and the end of this task: here srun reports it
+// rightly and no node is drained. The exception is an inherited option in a step without PMIx
+// (mpirun's daemons): there the plugin keeps out of the way.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "libhvd/base/handoff.h"
+#include "libhvd/base/parse.h"
+#include "libhvd/topo/layout.h"
+#include "spank/entry.h"
+#include "spank/options.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kExitStatus = 2;
+// Above are the batch script, the interactive step and their like.
+constexpr uint32_t kFirstSpecialStep = 0xfffffff0;
+constexpr size_t kLongestVariable = size_t{4} << 20;
+
+// The environment of the task to be.
+class TaskEnvironment {
+ public:
+  explicit TaskEnvironment(spank_t spank) : spank_(spank) {}
+
+  // Empty counts as not set: so it does for every setting.
+  std::optional<std::string> get(const char* name) const {
+    // A mapping of an irregular distribution can be long.
+    for (size_t room = 1024; room <= kLongestVariable; room *= 8) {
+      std::string value(room, '\0');
+      const spank_err_t result = spank_getenv(spank_, name, value.data(), static_cast<int>(room));
+      if (result == ESPANK_NOSPACE) continue;
+      if (result != ESPANK_SUCCESS) return std::nullopt;
+      value.resize(value.find('\0'));
+      if (value.empty()) return std::nullopt;
+      return value;
+    }
+    return std::nullopt;
+  }
+
+  Expected<int> number(const char* name) const {
+    const auto text = get(name);
+    if (!text) return error(Code::kInternal, "Slurm has not set %s", name);
+    const auto value = parse_count(*text);
+    if (!value || *value > INT32_MAX) {
+      return error(Code::kInternal, "%s is \"%s\", not a number", name, text->c_str());
+    }
+    return static_cast<int>(*value);
+  }
+
+  Status set(const std::string& name, const std::string& value) {
+    const spank_err_t result = spank_setenv(spank_, name.c_str(), value.c_str(), 1);
+    if (result == ESPANK_SUCCESS) return ok_status();
+    return error(Code::kSystem, "setting %s: %s", name.c_str(), spank_strerror(result));
+  }
+
+  void unset(const char* name) { spank_unsetenv(spank_, name); }
+
+ private:
+  spank_t spank_;
+};
+
+std::string node_name(const TaskEnvironment& environment) {
+  if (const auto name = environment.get("SLURMD_NODENAME")) return *name;
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+enum class Concerns { kNode, kThisTask };
+
+[[noreturn]] void give_up(spank_t spank, const std::string& why, Concerns whom = Concerns::kNode) {
+  int local_task = 0;
+  spank_get_item(spank, S_TASK_ID, &local_task);
+  if (local_task == 0 || whom == Concerns::kThisTask) {
+    std::string line =
+        "horovod: on " + node_name(TaskEnvironment(spank)) + ": " + why.substr(0, 2000);
+    for (char& c : line) {
+      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+    }
+    slurm_spank_log("%s", line.c_str());
+  }
+  _exit(kExitStatus);
+}
+
+// What an outer step left in the environment says nothing about this one.
+void forget_outer_step(TaskEnvironment* environment) {
+  const auto outer = environment->get(kHandoffVariable);
+  if (!outer) return;
+  for (const char* name : variables_of_handoff(*outer)) environment->unset(name);
+}
+
+// "JOB.STEP" if this step has a PMIx server of its own. A component of a heterogeneous job has a
+// job id of its own, but its namespace and SLURM_JOB_ID are the first component's.
+std::optional<std::string> own_pmix_step(spank_t spank, const TaskEnvironment& environment,
+                                         uint32_t step_id) {
+  const auto name = environment.get("PMIX_NAMESPACE");
+  if (!name) return std::nullopt;
+  const std::string step(slurm_step_of(*name));
+  uint32_t job_id = 0;
+  spank_get_item(spank, S_JOB_ID, &job_id);
+  for (const std::string& job :
+       {std::to_string(job_id), environment.get("SLURM_JOB_ID").value_or("")}) {
+    if (!job.empty() && step == job + "." + std::to_string(step_id)) return step;
+  }
+  return std::nullopt;
+}
+
+// Where this task is in the job, from Slurm's mapping; all of Slurm's own numbers must agree.
+// kMismatch: this task's do not.
+Status place(const TaskEnvironment& environment, Handoff* handoff) {
+  const auto rank = environment.number("SLURM_PROCID");
+  if (!rank.ok()) return rank.status();
+  const auto pmix_rank = environment.number("PMIX_RANK");
+  if (!pmix_rank.ok()) return pmix_rank.status();
+  const auto local = environment.number("SLURM_LOCALID");
+  if (!local.ok()) return local.status();
+  const auto size = environment.number("SLURM_NTASKS");
+  if (!size.ok()) return size.status();
+  const auto mapping = environment.get("SLURM_PMIX_MAPPING_SERV");
+  if (!mapping) return error(Code::kInternal, "Slurm has not set SLURM_PMIX_MAPPING_SERV");
+  if (*pmix_rank != *rank) {
+    return error(Code::kMismatch, "Slurm says rank %d, PMIx says rank %d", *rank, *pmix_rank);
+  }
+  const auto nodes = nodes_from_mapping(*mapping, *size);
+  if (!nodes.ok()) return nodes.status();
+  const auto layout = layout_from_nodes(*nodes);
+  if (!layout.ok()) return layout.status().annotate("the mapping \"" + *mapping + "\"");
+  if (*rank >= layout->size) {
+    return error(Code::kMismatch, "rank %d of %d does not exist", *rank, layout->size);
+  }
+  handoff->node = layout->node_of[*rank];
+  handoff->placement = {*rank,
+                        layout->size,
+                        layout->local_rank[*rank],
+                        layout->local_size(*rank),
+                        layout->cross_rank(*rank),
+                        layout->cross_size(*rank)};
+  if (handoff->placement.local_rank != *local) {
+    return error(Code::kMismatch, "rank %d: Slurm says local rank %d, its mapping \"%s\" says %d",
+                 *rank, *local, mapping->c_str(), handoff->placement.local_rank);
+  }
+  return ok_status();
+}
+
+// Built-in < site < environment < option. What the environment has stays as it is: its errors are
+// hvd_init's to report.
+Settings merge(const TaskEnvironment& environment, const Settings& site, const Settings& option,
+               Handoff* handoff) {
+  Settings merged;
+  for (const SettingRow& row : setting_rows()) {
+    if (option.origin(row.setting) == Origin::kOption) {
+      merged.copy(row.setting, option);
+      handoff->option.push_back(row.setting);
+    } else if (site.origin(row.setting) == Origin::kSite && !environment.get(row.variable)) {
+      merged.copy(row.setting, site);
+      handoff->site.push_back(row.setting);
+    }
+  }
+  return merged;
+}
+
+Status prepare(TaskEnvironment* environment, const std::string& step, const Settings& site,
+               const Settings& option) {
+  Handoff handoff;
+  handoff.step = step;
+  const Status placed = place(*environment, &handoff);
+  if (!placed.ok()) return placed;
+  const auto hostname = environment->get("HOROVOD_HOSTNAME");
+  handoff.own_hostname = !hostname;
+  handoff.hostname = hostname ? *hostname : node_name(*environment);
+  const Settings merged = merge(*environment, site, option, &handoff);
+  for (const auto& [name, value] : handoff_variables(handoff, merged)) {
+    const Status status = environment->set(name, value);
+    if (!status.ok()) return status;
+  }
+  return ok_status();
+}
+
+void run(spank_t spank, uint32_t step_id, const char* value, int argc, char** arguments) {
+  TaskEnvironment environment(spank);
+  environment.unset(kRequestedVariable);
+  const auto request = parse_request(value);
+  if (!request.ok()) give_up(spank, "--horovod: " + request.status().text());
+  const auto step = own_pmix_step(spank, environment, step_id);
+  if (request->off || (request->inherited && !step)) return forget_outer_step(&environment);
+  if (!step) {
+    give_up(spank,
+            "--horovod needs PMIx, and Slurm has started no PMIx server for this step; srun "
+            "--mpi=list shows whether this Slurm has PMIx");
+  }
+  const auto site = parse_site(argc, arguments);
+  if (!site.ok()) {
+    give_up(spank, site.status().text() + "; please tell the administrators of this machine");
+  }
+  forget_outer_step(&environment);
+  const Status status = prepare(&environment, *step, site->settings, request->settings);
+  if (status.ok()) return;
+  give_up(spank, status.text(),
+          status.code() == Code::kMismatch ? Concerns::kThisTask : Concerns::kNode);
+}
+
+}  // namespace
+}  // namespace hvd
+
+void hvd_node_task(spank_t spank, struct spank_option* option, int argc,
+                   char** arguments) noexcept {
+  char* value = nullptr;
+  uint32_t step_id = hvd::kFirstSpecialStep;
+  if (spank_option_getopt(spank, option, &value) != ESPANK_SUCCESS) return;
+  if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) return;
+  if (step_id >= hvd::kFirstSpecialStep) return;
+  try {
+    hvd::run(spank, step_id, value, argc, arguments);
+  } catch (const std::exception& e) {
+    slurm_spank_log("horovod: %s", e.what());
+    _exit(hvd::kExitStatus);
+  } catch (...) {
+    slurm_spank_log("horovod: unknown error");
+    _exit(hvd::kExitStatus);
+  }
+}

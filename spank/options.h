@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words after --horovod= and on the plugstack.conf line. Pure: nothing here knows Slurm.
+#pragma once
+
+#include <string>
+
+#include "libhvd/base/settings.h"
+#include "libhvd/base/status.h"
+
+namespace hvd {
+
+// What a --horovod option asks for. Settings that it gave have Origin::kOption.
+struct Request {
+  bool help = false;
+  bool off = false;
+  bool inherited = false;  // not typed on this command line (mark_inherited)
+  Settings settings;
+};
+
+// "KEY[=VALUE],..."; a key alone means on. nullptr, "" and "(null)" (what sbatch makes of nothing)
+// are all a request without settings. kInvalid with the sentence for the user.
+Expected<Request> parse_request(const char* value);
+
+// What the plugstack.conf line says about this machine.
+struct Site {
+  // "cli-filter": Slurm's command-line filter selects PMIx, the plugin does not (cli_filter.lua).
+  bool cli_filter = false;
+  Settings settings;  // defaults overridden by key=value arguments, as Origin::kSite
+};
+
+// kInvalid with the sentence for the administrator.
+Expected<Site> parse_site(int argc, const char* const* arguments);
+
+// An inherited option's value, marked so that it can be told from a typed one. Idempotent.
+std::string mark_inherited(const char* value);
+
+// What --horovod=help prints: all keys with the values that count if nothing is said.
+std::string help_text(const Settings& site);
+
+}  // namespace hvd

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plugin on a node: what a task's program will find in its environment, and how it ends when
+// that cannot be right.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "tests/fakes/spank/slurm.h"
+#include "tests/unit/catch.h"
+
+using fake::Outcome;
+using fake::slurm;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+// Rank 3 of 4, second task on the second of 2 nodes of 2.
+Environment task_of_slurm() {
+  return {{"SLURM_PROCID", "3"},        {"SLURM_LOCALID", "1"},
+          {"SLURM_NTASKS", "4"},        {"SLURM_JOB_ID", "12"},
+          {"SLURMD_NODENAME", "node1"}, {"PMIX_NAMESPACE", "slurm.pmix.12.0"},
+          {"PMIX_RANK", "3"},           {"SLURM_PMIX_MAPPING_SERV", "(vector,(0,2,2))"},
+          {"USER_HAS", "this"}};
+}
+
+struct Step {
+  Environment task = task_of_slurm();
+  const char* option = "";
+  bool given = true;
+  std::vector<std::string> plugstack;
+  uint32_t job_id = 12;
+  uint32_t step_id = 0;
+  int local_task = 1;
+  std::string refused;
+};
+
+struct Result {
+  int status;
+  std::string err;
+  Environment task;  // afterwards, if status is 0
+};
+
+// Runs the callbacks as slurmstepd does in the child that becomes the task.
+Result run(const Step& step) {
+  const Outcome outcome = fake::in_child([&] {
+    slurm().context = S_CTX_REMOTE;
+    slurm().plugstack = step.plugstack;
+    slurm().job_id = step.job_id;
+    slurm().step_id = step.step_id;
+    slurm().local_task = step.local_task;
+    slurm().task = step.task;
+    slurm().refused_variable = step.refused;
+    fake::call_init();
+    if (step.given) {
+      // As root in slurmstepd, up to twice, with the value in different spellings.
+      if (fake::call_option(step.option) != 0 || fake::call_option("") != 0) _exit(99);
+    }
+    fake::call_init_post_opt();
+    slurm().option_given = step.given;
+    slurm().option_value = step.option;
+    if (fake::call_task_init() != 0) _exit(98);
+    for (const auto& [name, value] : slurm().task) printf("%s=%s\n", name.c_str(), value.c_str());
+  });
+  Result result = {outcome.status, outcome.err, {}};
+  for (size_t at = 0; at < outcome.out.size();) {
+    const size_t end = outcome.out.find('\n', at);
+    const std::string line = outcome.out.substr(at, end - at);
+    result.task[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+    at = end + 1;
+  }
+  return result;
+}
+
+Environment with(Environment all, const Environment& more) {
+  for (const auto& [name, value] : more) all[name] = value;
+  return all;
+}
+
+const Environment kPlaced = {
+    {"HOROVOD_RANK", "3"},
+    {"HOROVOD_SIZE", "4"},
+    {"HOROVOD_LOCAL_RANK", "1"},
+    {"HOROVOD_LOCAL_SIZE", "2"},
+    {"HOROVOD_CROSS_RANK", "1"},
+    {"HOROVOD_CROSS_SIZE", "2"},
+    {"HOROVOD_HOSTNAME", "node1"},
+    {"HOROVOD_INTERNAL_HANDOFF", "step=12.0,node=1,hostname=plugin,site=,option="}};
+
+}  // namespace
+
+TEST_CASE("a task of a step with --horovod finds its place", "[spank]") {
+  for (const char* option :
+       {static_cast<const char*>(nullptr), "", "(null)", "inherited", "inherited,"}) {
+    Step step;
+    step.option = option;
+    const Result result = run(step);
+    CHECK(result.status == 0);
+    CHECK(result.err == "");
+    CHECK(result.task == with(task_of_slurm(), kPlaced));
+  }
+}
+
+TEST_CASE("steps without the option, switched off, or not of tasks stay as they are", "[spank]") {
+  Step without;
+  without.given = false;
+  Step off;
+  off.option = "off";
+  Step batch;
+  batch.step_id = 0xfffffffb;
+  Step interactive;
+  interactive.step_id = 0xfffffffa;
+  Step external;
+  external.step_id = 0xfffffffc;
+  for (Step step : {without, off, batch, interactive, external}) {
+    step.plugstack = {"slots=99"};  // not even this is looked at
+    const Result result = run(step);
+    CHECK(result.status == 0);
+    CHECK(result.err == "");
+    CHECK(result.task == task_of_slurm());
+  }
+}
+
+TEST_CASE("built-in < site < environment < option", "[spank]") {
+  Step step;
+  step.plugstack = {"peer-timeout=30s", "slots=8", "start-timeout=60s", "cycle-time=1"};
+  step.task["HOROVOD_SLOTS"] = "16";
+  step.task["HOROVOD_START_TIMEOUT"] = "";
+  step.task["HOROVOD_FUSION_THRESHOLD"] = "not even looked at";
+  step.option = "fusion-threshold=64M,cycle-time=2";
+  const Result result = run(step);
+  CHECK(result.status == 0);
+  CHECK(result.task.at("HOROVOD_PEER_TIMEOUT") == "30");
+  CHECK(result.task.at("HOROVOD_SLOTS") == "16");
+  CHECK(result.task.at("HOROVOD_START_TIMEOUT") == "60");
+  CHECK(result.task.at("HOROVOD_CYCLE_TIME") == "2");
+  CHECK(result.task.at("HOROVOD_FUSION_THRESHOLD") == "67108864");
+  CHECK(result.task.count("HOROVOD_CACHE_CAPACITY") == 0);
+  CHECK(result.task.at("HOROVOD_INTERNAL_HANDOFF") ==
+        "step=12.0,node=1,hostname=plugin,site=start-timeout:peer-timeout,"
+        "option=fusion-threshold:cycle-time");
+}
+
+TEST_CASE("a bad value in the environment is hvd_init's to report", "[spank]") {
+  Step step;
+  step.task["HOROVOD_SLOTS"] = "many";
+  const Result result = run(step);
+  CHECK(result.status == 0);
+  CHECK(result.task.at("HOROVOD_SLOTS") == "many");
+}
+
+TEST_CASE("the user's HOROVOD_HOSTNAME stays, an outer step's does not", "[spank]") {
+  Step step;
+  step.task["HOROVOD_HOSTNAME"] = "mine";
+  Result result = run(step);
+  CHECK(result.task.at("HOROVOD_HOSTNAME") == "mine");
+  CHECK(result.task.at("HOROVOD_INTERNAL_HANDOFF") ==
+        "step=12.0,node=1,hostname=user,site=,option=");
+
+  // The same environment, inherited by a step on another node.
+  step.task = with(result.task, {{"PMIX_NAMESPACE", "slurm.pmix.12.7"}});
+  step.step_id = 7;
+  CHECK(run(step).task.at("HOROVOD_HOSTNAME") == "mine");
+
+  step.task = with(with(task_of_slurm(), kPlaced),
+                   {{"PMIX_NAMESPACE", "slurm.pmix.12.7"}, {"SLURMD_NODENAME", "node5"}});
+  result = run(step);
+  CHECK(result.task.at("HOROVOD_HOSTNAME") == "node5");
+  CHECK(result.task.at("HOROVOD_INTERNAL_HANDOFF") ==
+        "step=12.7,node=1,hostname=plugin,site=,option=");
+}
+
+TEST_CASE("a nested step without PMIx of its own keeps nothing of the outer step", "[spank]") {
+  // PMIX_* are the outer step's; so is every HOROVOD_* but what the user may have chosen.
+  Step step;
+  step.task = with(with(task_of_slurm(), kPlaced), {{"HOROVOD_SLOTS", "8"}});
+  step.step_id = 1;
+  for (const char* option : {"inherited", "off"}) {
+    step.option = option;
+    const Result result = run(step);
+    CHECK(result.status == 0);
+    CHECK(result.err == "");
+    CHECK(result.task == with(task_of_slurm(), {{"HOROVOD_SLOTS", "8"}}));
+  }
+}
+
+TEST_CASE("a component of a heterogeneous job has the first one's namespace", "[spank]") {
+  Step step;
+  step.job_id = 13;
+  CHECK(run(step).task.at("HOROVOD_RANK") == "3");
+}
+
+TEST_CASE("that srun asked for the plugin is not left in the environment", "[spank]") {
+  Step step;
+  step.task["HOROVOD_INTERNAL_REQUESTED"] = "1";
+  CHECK(run(step).task == with(task_of_slurm(), kPlaced));
+}
+
+TEST_CASE("a long mapping is read whole", "[spank]") {
+  std::string mapping = "(vector";
+  for (int i = 0; i < 2000; ++i) mapping += ",(0,2,1)";
+  Step step;
+  step.task["SLURM_PMIX_MAPPING_SERV"] = mapping + ")";
+  step.task["SLURM_NTASKS"] = "4000";
+  const Result result = run(step);
+  CHECK(result.status == 0);
+  CHECK(result.task.at("HOROVOD_LOCAL_SIZE") == "2000");
+  CHECK(result.task.at("HOROVOD_CROSS_RANK") == "1");
+}
+
+TEST_CASE("what cannot be right ends the tasks with one line of the node's first", "[spank]") {
+  struct Case {
+    std::string text;
+    Step step;
+  };
+  std::vector<Case> cases(6);
+  cases[0].text =
+      "horovod: on node1: --horovod needs PMIx, and Slurm has started no PMIx server for this "
+      "step; srun --mpi=list shows whether this Slurm has PMIx\n";
+  cases[0].step.task.erase("PMIX_NAMESPACE");
+  cases[1].text = cases[0].text;
+  cases[1].step.task["PMIX_NAMESPACE"] = "slurm.pmix.12.1";
+  cases[2].text =
+      "horovod: on node1: plugstack.conf: unknown key \"sluts\"; did you mean \"slots\"?; please "
+      "tell the administrators of this machine\n";
+  cases[2].step.plugstack = {"sluts=3"};
+  cases[3].text =
+      "horovod: on node1: the mapping \"(vector,(0,2,?))\" has a block that is not "
+      "\"(first node,nodes,ranks per node)\"\n";
+  cases[3].step.task["SLURM_PMIX_MAPPING_SERV"] = "(vector,(0,2,\x1b))";
+  cases[4].text = "horovod: on node1: SLURM_NTASKS is \"x\", not a number\n";
+  cases[4].step.task["SLURM_NTASKS"] = "x";
+  cases[5].text = "horovod: on node1: setting HOROVOD_SIZE: no space\n";
+  cases[5].step.refused = "HOROVOD_SIZE";
+  for (Case& c : cases) {
+    INFO(c.text);
+    c.step.local_task = 0;
+    Result result = run(c.step);
+    CHECK(result.status == 2);
+    CHECK(result.err == c.text);
+    c.step.local_task = 1;
+    result = run(c.step);
+    CHECK(result.status == 2);
+    CHECK(result.err == "");
+  }
+}
+
+TEST_CASE("numbers that disagree are said by the task that has them", "[spank]") {
+  Step step;
+  step.task["PMIX_RANK"] = "2";
+  CHECK(run(step).err == "horovod: on node1: Slurm says rank 3, PMIx says rank 2\n");
+  step = Step();
+  step.task["SLURM_LOCALID"] = "0";
+  CHECK(run(step).err ==
+        "horovod: on node1: rank 3: Slurm says local rank 0, its mapping \"(vector,(0,2,2))\" says "
+        "1\n");
+  step = Step();
+  step.task["SLURM_PROCID"] = step.task["PMIX_RANK"] = "4";
+  CHECK(run(step).err == "horovod: on node1: rank 4 of 4 does not exist\n");
+  CHECK(run(step).status == 2);
+}
