@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # HVD_CHECK_MPI: MPI's C interface, compiled and linked with the ordinary compilers, so that mpicc never chooses one for us.
-# Asked in turn: PREFIX/bin/mpicc, pkg-config's ompi-c, mpicc on the PATH (Open MPI --showme, MPICH -compile_info).
+# Asked in turn: mpicc of PREFIX/bin or the PATH (Open MPI --showme, MPICH -compile_info), pkg-config's ompi-c.
 AC_DEFUN([HVD_CHECK_MPI], [
 HVD_WITH([mpi], [move data between nodes with MPI])
 AC_ARG_VAR([MPICC], [MPI C compiler that is asked for flags, never run to compile])
@@ -10,7 +10,7 @@ AS_IF([test "x$with_mpi" != xno], [
     [AC_PATH_PROG([MPICC], [mpicc], [], [$hvd_mpi_prefix/bin])],
     [AC_PATH_PROG([MPICC], [mpicc])])
   AC_MSG_CHECKING([for MPI's flags])
-  HVD_PKG_PREFIX([mpi])
+  HVD_PKG_EXISTS([mpi], [ompi-c], [hvd_mpi_module=ompi-c], [hvd_mpi_module=])
   hvd_mpi_from=
   AS_IF([test -n "$MPICC" && "$MPICC" --showme:compile >/dev/null 2>&1],
       [MPI_CPPFLAGS=`"$MPICC" --showme:compile`
@@ -20,7 +20,7 @@ AS_IF([test "x$with_mpi" != xno], [
       [MPI_CPPFLAGS=`"$MPICC" -compile_info | sed 's/^@<:@^ @:>@* //; s/ -c\b//'`
        MPI_LIBS=`"$MPICC" -link_info | sed 's/^@<:@^ @:>@* //'`
        hvd_mpi_from=$MPICC],
-    [PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --exists ompi-c 2>&AS_MESSAGE_LOG_FD],
+    [test -n "$hvd_mpi_module"],
       [MPI_CPPFLAGS=`PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --cflags ompi-c`
        MPI_LIBS=`PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --libs ompi-c`
        hvd_mpi_from=ompi-c.pc])

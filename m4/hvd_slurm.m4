@@ -11,7 +11,10 @@ AC_ARG_WITH([slurm-plugindir],
 AC_SUBST([slurmplugindir])
 SLURM_CPPFLAGS=
 AS_IF([test "x$with_slurm" != xno], [
-  AS_IF([test -n "$hvd_slurm_prefix"], [SLURM_CPPFLAGS="-I$hvd_slurm_prefix/include"])
+  # A header that is not under PREFIX must not be found elsewhere.
+  AS_IF([test -n "$hvd_slurm_prefix"],
+    [SLURM_CPPFLAGS="-I$hvd_slurm_prefix/include"
+     test -e "$hvd_slurm_prefix/include/slurm/spank.h" || SLURM_CPPFLAGS="-include $hvd_slurm_prefix/include/slurm/spank.h"])
   hvd_saved_cppflags=$CPPFLAGS; CPPFLAGS="$CPPFLAGS $SLURM_CPPFLAGS"
   AC_MSG_CHECKING([for slurm/spank.h])
   AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <slurm/slurm.h>

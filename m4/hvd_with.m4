@@ -31,13 +31,23 @@ AS_IF([test "x$with_$1" = xyes],
 ])
 
 # HVD_PKG_PREFIX(NAME)
-# Sets hvd_pkg_path so that pkg-config looks under the feature's PREFIX first and, if there is one, nowhere else by accident.
+# Sets hvd_pkg_path so that pkg-config looks under the feature's PREFIX first.
 AC_DEFUN([HVD_PKG_PREFIX], [
 hvd_pkg_path=$PKG_CONFIG_PATH
 AS_IF([test -n "$hvd_$1_prefix"], [
   for hvd_dir in share/pkgconfig "lib/`$CC -print-multiarch 2>/dev/null`/pkgconfig" lib/pkgconfig lib64/pkgconfig; do
     hvd_pkg_path="$hvd_$1_prefix/$hvd_dir${hvd_pkg_path:+:$hvd_pkg_path}"
   done])
+])
+
+# HVD_PKG_EXISTS(NAME, MODULE, IF-YES, IF-NO)
+# A module found elsewhere does not count if the user gave a PREFIX.
+AC_DEFUN([HVD_PKG_EXISTS], [
+HVD_PKG_PREFIX([$1])
+hvd_pkg_dir=
+AS_IF([PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --exists $2 2>&AS_MESSAGE_LOG_FD],
+  [hvd_pkg_dir=`PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --variable=pcfiledir $2`])
+AS_CASE([$hvd_pkg_dir], ["$hvd_$1_prefix"/*], [$3], [$4])
 ])
 
 # HVD_TRY_LINK(CPPFLAGS, LIBS, HEADER, CALL, IF-YES, IF-NO)
@@ -50,19 +60,20 @@ AS_IF([test $hvd_linked = yes], [$5], [$6])
 ])
 
 # HVD_PKG_LIBRARY(NAME, VAR, MODULE, HEADER, CALL, LIBRARY, DEBIAN-PACKAGE)
-# A library that pkg-config knows as MODULE; without a .pc file, PREFIX/include and -lLIBRARY are tried.
+# A library that pkg-config knows as MODULE; without a .pc file, PREFIX/include and -lLIBRARY are tried. A header that is
+# not under PREFIX must not be found elsewhere: then no library is right.
 AC_DEFUN([HVD_PKG_LIBRARY], [
 $2_CPPFLAGS=; $2_LIBS=; hvd_$1_version=
 AS_IF([test "x$with_$1" != xno], [
-  HVD_PKG_PREFIX([$1])
   AC_MSG_CHECKING([for $3])
-  AS_IF([PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --exists $3 2>&AS_MESSAGE_LOG_FD],
+  HVD_PKG_EXISTS([$1], [$3],
     [$2_CPPFLAGS=`PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --cflags $3`
      $2_LIBS=`PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --libs $3`
      hvd_$1_version=`PKG_CONFIG_PATH=$hvd_pkg_path $PKG_CONFIG --modversion $3`],
     [AS_IF([test -n "$hvd_$1_prefix"],
        [$2_CPPFLAGS="-I$hvd_$1_prefix/include"
-        $2_LIBS="-L$hvd_$1_prefix/lib -Wl,-rpath,$hvd_$1_prefix/lib -l$6"],
+        $2_LIBS="-L$hvd_$1_prefix/lib -Wl,-rpath,$hvd_$1_prefix/lib -l$6"
+        test -e "$hvd_$1_prefix/include/$4" || $2_LIBS=-lnot-found],
        [$2_LIBS="-l$6"])])
   HVD_TRY_LINK([$$2_CPPFLAGS], [$$2_LIBS], [$4], [$5],
     [AC_MSG_RESULT([yes${hvd_$1_version:+, $hvd_$1_version}])
