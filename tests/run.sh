@@ -14,7 +14,9 @@ parts='
   build        480  always   configure, make, make install; what the files export and need
   format        60  default  clang-format, shellcheck, licence lines, manual pages
   includes      10  default  dependencies point one way
-  unit          60  default  unit tests
+  unit         120  default  unit tests
+  ranks        120  default  ranks under mpirun
+  cluster      300  default  jobs of a throwaway Slurm of four nodes
   asan         300  default  unit tests under AddressSanitizer and UBSan
   dist         600  all      a tarball that builds, checks, installs and uninstalls itself
 '
@@ -41,6 +43,7 @@ jobs=$(nproc)
 passed=0 failed=0 skipped=0
 part=start      # the part that runs
 child=          # process id of the command that runs, if any
+mode=default    # or build, all, only
 limit=600       # seconds after which a hanging command is ended
 cluster=$root/tests/cluster/cluster
 cluster_up=no
@@ -53,7 +56,7 @@ export HVD_CLUSTER_DIR HVD_RUN_ID
 export LC_ALL=C.UTF-8
 
 main() {
-  local mode=default only=() name budget when what
+  local only=() name budget when what
   while [[ $# -gt 0 ]]; do
     case $1 in
       --build-only) mode=build ;;
@@ -114,12 +117,14 @@ die() {
 # ---- the parts ----------------------------------------------------------------------------------
 
 part_install() {
-  check 'the packages that are needed are there' build-aux/install-deps build test cluster
+  local groups=(build test cluster)
+  [[ $mode != build ]] || groups=(build)
+  check 'the packages that are needed are there' build-aux/install-deps "${groups[@]}"
 }
 
 part_build() {
   configure_in "$build" --enable-werror --prefix="$prefix" --sysconfdir="$prefix/etc" || return
-  check 'everything builds without a warning' make -C "$build" -j "$jobs" || return
+  check 'everything builds without a warning' make -C "$build" -j "$jobs" programs || return
   check 'everything installs' make -C "$build" install || return
   check 'libhvd.so exports the C ABI alone' exports_only libhvd.so '^hvd_'
   check 'hvd.h is plain C99' "${CC:-gcc}" -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only \
@@ -139,17 +144,22 @@ part_format() {
 
 part_includes() { tap python3 tests/includes.py; }
 
-part_unit() {
-  check 'the unit tests build' make -C "$build" -j "$jobs" tests/unit/unit || return
-  catch "$build/tests/unit/unit"
-}
+part_unit() { unit_tests "$build"; }
 
 part_asan() {
   local flags='-g -O1'
   configure_in "$build/asan" --enable-werror --enable-sanitizer=address,undefined \
     CFLAGS="$flags" CXXFLAGS="$flags" || return
-  check 'the unit tests build with sanitizers' make -C "$build/asan" -j "$jobs" tests/unit/unit || return
-  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 catch "$build/asan/tests/unit/unit"
+  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 unit_tests "$build/asan"
+}
+
+part_ranks() {
+  check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
+  tap env "${mpirun_environment[@]}" bats --tap tests/ranks/*.bats
+}
+
+part_cluster() {
+  need_cluster && tap bats --tap tests/cluster/*.bats
 }
 
 part_dist() {
@@ -245,12 +255,26 @@ manuals_are_clean() {
   return $bad
 }
 
+# unit_tests DIR: what `make check` runs there.
+unit_tests() {
+  local dir=$1 program
+  check "the unit tests build in ${dir#"$root/"}" make -C "$dir" -j "$jobs" unit-tests || return
+  for program in $(make -s -C "$dir" list-unit-tests); do
+    if [[ $program == */unit ]]; then
+      catch "$dir/$program"
+    else
+      check "$program" "$dir/$program"
+    fi
+  done
+}
+
 need_cluster() {
   if [[ $EUID != 0 ]]; then
     count_skip "$part" 'not root'
     return 1
   fi
   [[ $cluster_up == no ]] || return 0
+  check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
   "$cluster" down >>"$logs/$part.log" 2>&1 # what a crashed run may have left
   cluster_up=yes
   check 'the cluster comes up' "$cluster" up --prefix "$prefix"
@@ -263,11 +287,10 @@ cluster_down() {
 }
 
 # mpirun on a small machine, as root: more ranks than cores, nobody bound, nobody spinning.
-mpirun_environment() {
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-  export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_plm=isolated
-}
+mpirun_environment=(
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+)
 
 # ---- counting -----------------------------------------------------------------------------------
 
