@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chooses the bootstrap. Compiled with and without PMIx, so that nobody else has to ask.
+#include "pmix/pmix_bootstrap.h"
+
+#include <unistd.h>
+
+#include "config.h"
+#include "pmix/launch.h"
+#ifdef HVD_HAVE_PMIX
+#include "pmix/pmix_client.h"
+#endif
+
+namespace hvd {
+
+Expected<std::unique_ptr<Bootstrap>> make_bootstrap(const Getenv& get) {
+  const Expected<Launch> launch = find_launch(get);
+  if (!launch.ok()) return launch.status();
+  if (!launch->pmix) return std::unique_ptr<Bootstrap>(new SoloBootstrap);
+  Status status = check_process_mark(get, getpid());
+  if (!status.ok()) return status;
+#ifdef HVD_HAVE_PMIX
+  auto client = PmixClient::connect(launch->slurm_step);
+  if (!client.ok()) return client.status();
+  if (launch->slurm_step) {
+    status = compare_with_slurm(get, (*client)->rank(), (*client)->size());
+    if (!status.ok()) {
+      (*client)->release();
+      return status;
+    }
+  }
+  return std::unique_ptr<Bootstrap>(std::move(*client));
+#else
+  return error(Code::kSystem,
+               "this job was started through PMIx, but this libhvd was built without "
+               "it. Configure it --with-pmix");
+#endif
+}
+
+}  // namespace hvd

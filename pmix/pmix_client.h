@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// This process as a client of its launcher's PMIx server: who am I, one exchange, and two ways to
+// part. No thread of its own (libpmix has one); one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libhvd/base/bootstrap.h"
+
+namespace hvd {
+
+class PmixClient final : public Bootstrap {
+ public:
+  // Blocks until the server has answered. `slurm_step`: see Bootstrap::slurm_step.
+  static Expected<std::unique_ptr<PmixClient>> connect(bool slurm_step);
+  ~PmixClient() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const std::string& job() const override { return namespace_; }
+  bool slurm_step() const override { return slurm_step_; }
+  Expected<std::vector<std::string>> exchange(const std::string& record,
+                                              Deadline deadline) override;
+  void release() override;
+  void leave() override;
+
+ private:
+  PmixClient() = default;
+  Status who_is_missing() const;  // the error of an exchange whose deadline has passed
+
+  std::string namespace_;
+  int rank_ = 0;
+  int size_ = 1;
+  bool slurm_step_ = false;
+  bool connected_ = false;  // we hold a reference on libpmix
+};
+
+}  // namespace hvd

@@ -1,0 +1,32 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the rank tests share: ranks are processes on this machine, started by Open MPI's mpirun.
+
+bats_require_minimum_version 1.5.0
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# build_dir: where the test programs are (HVD_BUILD, as tests/run.sh sets it, or build/ of the checkout).
+build_dir() {
+  echo "${HVD_BUILD:-${BASH_SOURCE[0]%/tests/*}/build}"
+}
+
+# ranks N PROGRAM...: under mpirun, for 60 s at most (RANKS_SECONDS).
+ranks() {
+  local n=$1
+  shift
+  timeout --kill-after=5 "${RANKS_SECONDS:-60}" mpirun --oversubscribe -n "$n" "$@"
+}
+
+# expect_lines COUNT PATTERN: so many lines of the output (a glob, "2" or "[12]") match the regular expression.
+expect_lines() {
+  local count
+  # shellcheck disable=SC2154 # bats's
+  count=$(grep -cE -- "$2" <<<"$output")
+  # shellcheck disable=SC2053 # a glob
+  if [[ $count != $1 ]]; then
+    printf 'want %s lines, have %s, that match: %s\nin:\n%s\n' "$1" "$count" "$2" "$output" >&2
+    return 1
+  fi
+}

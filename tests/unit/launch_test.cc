@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a process was started, told from its environment.
+#include "pmix/launch.h"
+
+#include <map>
+
+#include "tests/unit/catch.h"
+
+using Environment = std::map<std::string, std::string>;
+
+namespace {
+
+hvd::Getenv reader(const Environment& environment) {
+  return [&](const char* name) {
+    const auto it = environment.find(name);
+    return it == environment.end() ? nullptr : it->second.c_str();
+  };
+}
+
+Environment with(Environment base, const Environment& more) {
+  for (const auto& [name, value] : more) base[name] = value;
+  return base;
+}
+
+const Environment kStep = {{"SLURM_JOB_ID", "7"},
+                           {"SLURM_STEP_ID", "2"},
+                           {"SLURM_STEP_NUM_TASKS", "4"},
+                           {"SLURM_NTASKS", "4"},
+                           {"SLURM_PROCID", "3"}};
+const Environment kItsPmix = {{"PMIX_NAMESPACE", "slurm.pmix.7.2"}, {"PMIX_RANK", "3"}};
+const Environment kMpirun = {
+    {"PMIX_NAMESPACE", "3245735937"}, {"PMIX_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+const Environment kBatch = {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}};
+
+}  // namespace
+
+TEST_CASE("a process knows whether PMIx's and Slurm's variables are for itself") {
+  const struct {
+    const char* situation;
+    Environment environment;
+    bool pmix, slurm_step;
+  } cases[] = {
+      {"no launcher", {}, false, false},
+      {"srun --mpi=pmix", with(kStep, kItsPmix), true, true},
+      {"srun --mpi=pmix -n1", with(with(kStep, kItsPmix), {{"SLURM_STEP_NUM_TASKS", "1"}}), true,
+       true},
+      {"mpirun", kMpirun, true, false},
+      {"mpirun in a batch script", with(kBatch, kMpirun), true, false},
+      {"mpirun whose daemon runs in a step", with(kStep, kMpirun), true, false},
+      {"a batch script", kBatch, false, false},
+      {"a batch script that has a special step id",
+       with(kBatch, {{"SLURM_STEP_ID", "4294967291"}, {"SLURM_STEP_NUM_TASKS", "4"}}), false,
+       false},
+      {"a step of one task without PMIx", with(kStep, {{"SLURM_STEP_NUM_TASKS", "1"}}), false,
+       false},
+      {"one task of an inner srun --mpi=none",
+       with(with(kStep, kItsPmix), {{"SLURM_STEP_ID", "5"}, {"SLURM_STEP_NUM_TASKS", "1"}}), false,
+       false},
+      {"the second component of a heterogeneous job",
+       with(with(kStep, kItsPmix), {{"SLURM_JOB_ID", "8"}, {"SLURM_HET_JOB_ID", "7"}}), true, true},
+      {"PMIx where SLURM_* were removed", kItsPmix, true, false},
+      {"half of PMIx's variables", {{"PMIX_RANK", "0"}}, false, false},
+      {"mpiexec of one process", {{"PMI_SIZE", "1"}}, false, false},
+  };
+  for (const auto& c : cases) {
+    INFO(c.situation);
+    const auto launch = hvd::find_launch(reader(c.environment));
+    INFO(launch.status().text());
+    REQUIRE(launch.ok());
+    CHECK(launch->pmix == c.pmix);
+    CHECK(launch->slurm_step == c.slurm_step);
+  }
+}
+
+TEST_CASE("several processes that cannot find each other are an error, not many jobs") {
+  const struct {
+    const char* situation;
+    Environment environment;
+    const char* text;
+  } cases[] = {
+      {"srun without PMIx", kStep,
+       "this Slurm step has 4 tasks but no PMIx, so they cannot find each other. Start it with "
+       "\"srun --horovod\" or \"srun --mpi=pmix\""},
+      {"an inner srun --mpi=none", with(with(kStep, kItsPmix), {{"SLURM_STEP_ID", "5"}}),
+       "this Slurm step has 4 tasks but no PMIx, so they cannot find each other; what it has was "
+       "inherited from step 7.2. Start it with \"srun --horovod\" or \"srun --mpi=pmix\""},
+      {"an inner step of another job", with(with(kStep, kItsPmix), {{"SLURM_JOB_ID", "70"}}),
+       "this Slurm step has 4 tasks but no PMIx, so they cannot find each other; what it has was "
+       "inherited from step 7.2. Start it with \"srun --horovod\" or \"srun --mpi=pmix\""},
+      {"a launcher with another PMI",
+       {{"PMI_SIZE", "4"}},
+       "PMI_SIZE says that this is one of 4 processes, but their launcher has no PMIx, so they "
+       "cannot find each other. Start them with \"srun --horovod\", or with Open MPI's mpirun"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.situation);
+    const auto launch = hvd::find_launch(reader(c.environment));
+    CHECK(launch.status().code() == hvd::Code::kSystem);
+    CHECK(launch.status().text() == c.text);
+  }
+}
+
+TEST_CASE("Slurm and PMIx must agree about rank and size") {
+  CHECK(hvd::compare_with_slurm(reader(kStep), 3, 4).ok());
+  CHECK(hvd::compare_with_slurm(reader({}), 3, 4).ok());
+  for (const auto& [rank, size] : {std::pair{2, 4}, std::pair{3, 8}}) {
+    const auto status = hvd::compare_with_slurm(reader(kStep), rank, size);
+    CHECK(status.code() == hvd::Code::kMismatch);
+    CHECK(status.text() ==
+          hvd::format("PMIx says that this is rank %d of %d, but Slurm says rank 3 of 4 "
+                      "(SLURM_PROCID, SLURM_NTASKS). Was one of these variables set or inherited "
+                      "by the script?",
+                      rank, size));
+  }
+}
+
+TEST_CASE("a rank's second process is an error, another rank's or a first one is not") {
+  const auto marked = [&](const std::string& mark) {
+    return with(kItsPmix, {{hvd::kProcessVariable, mark}});
+  };
+  CHECK(hvd::check_process_mark(reader(kItsPmix), 100).ok());
+  CHECK(hvd::check_process_mark(reader(marked("slurm.pmix.7.2:3:100")), 100).ok());
+  CHECK(hvd::check_process_mark(reader(marked("slurm.pmix.7.2:30:99")), 100).ok());
+  CHECK(hvd::check_process_mark(reader(marked("slurm.pmix.7.1:3:99")), 100).ok());
+  CHECK(hvd::check_process_mark(reader(marked("")), 100).ok());
+  CHECK(hvd::process_mark("slurm.pmix.7.2", 3, 99) == "slurm.pmix.7.2:3:99");
+  const auto status = hvd::check_process_mark(reader(marked("slurm.pmix.7.2:3:99")), 100);
+  CHECK(status.code() == hvd::Code::kState);
+  CHECK(status.text() ==
+        "process 99 of this rank has initialised horovod before, and this one is its child; a rank "
+        "is one process. Initialise in one of them only (data loaders and other helpers need no "
+        "init)");
+}
