@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# From a bare Debian 12 to a model trained by `srun --horovod` on two nodes, in a few minutes. The nodes are namespaces
+# of this machine: a throwaway Slurm (tests/cluster/cluster) that is gone when this ends.
+#
+# It installs Debian packages, writes into build/ of the checkout, and changes nothing else.
+set -euo pipefail
+
+usage() {
+  cat <<'END'
+usage: examples/quickstart.sh [--keep] [-- OPTION OF train...]
+
+--keep  leaves the cluster up and says how to use it
+
+Run it as root, or as a user who may use sudo: packages and namespaces need root.
+END
+}
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+cluster=$root/tests/cluster/cluster
+build=${HVD_BUILD:-$root/build}
+[[ $build == /* ]] || build=$PWD/$build
+train=$build/examples/train
+nodes=2 ranks_per_node=2
+keep=no
+train_options=()
+as_root=()
+cluster_up=no
+export HVD_BUILD=$build
+export HVD_CLUSTER_DIR=${HVD_CLUSTER_DIR:-/var/tmp/hvd-quickstart}
+
+main() {
+  while (($#)); do
+    case $1 in
+      --keep) keep=yes ;;
+      --) shift && train_options=("$@") && break ;;
+      -h | --help) usage && exit 0 ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+    shift
+  done
+  become_root_when_needed
+  cd "$root"
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+  trap clean_up EXIT
+
+  step 1 'the packages that are missing: compilers, Slurm, PMIx, Open MPI, the data set'
+  build-aux/install-deps build cluster example
+  took
+
+  step 2 "configure, make, make install, into ${build#"$root/"}/"
+  quietly build.log tests/run.sh --build-only
+  took
+
+  step 3 "a throwaway Slurm of $nodes nodes, each with its own network, host name and /tmp"
+  cluster_up=yes
+  quietly cluster.log on_root "$cluster" up --nodes "$nodes" --prefix "$build/prefix" --bind "$build"
+  took
+
+  choose_user
+  step 4 "training on $nodes nodes, $ranks_per_node ranks on each, as $user"
+  local command=(srun --horovod -N"$nodes" --ntasks-per-node="$ranks_per_node" "$train" "${train_options[@]}")
+  printf '      $ %s\n' "${command[*]}"
+  on_cluster "${command[@]}" 2>&1 | sed -u 's/^/      /'
+  took
+
+  [[ $keep == no ]] || how_to_go_on
+  printf 'done in %d s\n' "$SECONDS"
+}
+
+# ---- steps --------------------------------------------------------------------------------------
+
+step() {
+  step_start=$SECONDS
+  printf '[%d/4] %s\n' "$1" "$2"
+}
+
+took() { printf '      %d s\n' $((SECONDS - step_start)); }
+
+# quietly LOG COMMAND...: output goes to a file, and to the terminal if the command fails.
+quietly() {
+  local log=$build/quickstart-$1
+  shift
+  mkdir -p "$build"
+  if ! "$@" >"$log" 2>&1 </dev/null; then
+    tail -n 40 "$log" >&2
+    printf 'quickstart: "%s" did not work; all it said is in %s\n' "$*" "$log" >&2
+    exit 1
+  fi
+}
+
+# ---- root and users -----------------------------------------------------------------------------
+
+become_root_when_needed() {
+  [[ $EUID != 0 ]] || return 0
+  if ! command -v sudo >/dev/null; then
+    printf 'quickstart: packages and namespaces need root, and there is no sudo. Run this as root\n' >&2
+    exit 1
+  fi
+  as_root=(sudo env "HVD_CLUSTER_DIR=$HVD_CLUSTER_DIR")
+  sudo -v
+}
+
+on_root() { "${as_root[@]}" "$@"; }
+
+on_cluster() { on_root "$cluster" exec --user "$user" -- "$@"; }
+
+# alice is the cluster's ordinary user. What lies in somebody's private home only root can run there.
+choose_user() {
+  user=alice
+  if ! on_cluster test -x "$train"; then
+    user=root
+  fi
+}
+
+# ---- the end ------------------------------------------------------------------------------------
+
+how_to_go_on() {
+  local sudo=${as_root[*]:-"env HVD_CLUSTER_DIR=$HVD_CLUSTER_DIR"}
+  cat <<END
+
+The cluster is still up. A command on it, with srun, sbatch, salloc, sinfo and the rest of Slurm:
+  $sudo $cluster exec --user $user -- srun --horovod -N2 --ntasks-per-node=2 $train
+  $sudo $cluster exec --user $user -- sbatch --wait -o %j.out examples/job.sbatch
+Ranks beside each other, the options of --horovod, a benchmark:
+  $sudo $cluster exec --user $user -- srun --horovod=help true
+  $sudo $cluster exec --user $user -- srun --horovod -N2 --ntasks-per-node=2 $build/prefix/bin/hvd-perf allreduce
+Take it down:
+  $sudo $cluster down
+
+END
+}
+
+clean_up() {
+  local status=$?
+  trap - EXIT
+  if [[ $cluster_up == yes && ($keep == no || $status != 0) ]]; then
+    on_root "$cluster" down || status=1
+  fi
+  exit "$status"
+}
+
+main "$@"
