@@ -5,7 +5,7 @@
 EXTRA_DIST += examples/job.sbatch examples/quickstart.sh
 
 if HAVE_ZLIB
-EXTRA_PROGRAMS += examples/train
+noinst_PROGRAMS += examples/train
 endif
 
 examples_train_SOURCES = \

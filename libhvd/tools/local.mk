@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tools see the library as any program does, through hvd.h; base/ they may use, too.
 
-EXTRA_PROGRAMS = libhvd/tools/hvd-perf
+bin_PROGRAMS += libhvd/tools/hvd-perf
 noinst_LTLIBRARIES += libhvd/tools/libperf.la
 
 # What unit tests link: no rank and no MPI in it.
