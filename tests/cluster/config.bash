@@ -50,7 +50,8 @@ range() {
 }
 
 # MpiDefault stays unset: that the plugin selects PMIx is under test. config_overrides: nodes have the CPUs we say,
-# whatever the machine has. Timeouts are such that what ends ends soon, and a busy machine is no dead node.
+# whatever the machine has. Only backfill starts heterogeneous jobs, once a bf_interval. Timeouts are such that what
+# ends ends soon, and a busy machine is no dead node.
 write_slurm_conf() {
   cat <<END
 ClusterName=hvd
@@ -72,8 +73,8 @@ TaskPlugin=$task_plugin
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerType=sched/builtin
-SchedulerParameters=batch_sched_delay=0
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,bf_interval=1
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 
