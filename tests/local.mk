@@ -60,6 +60,7 @@ tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libperf.la $(HVD_SPANK
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
 check_PROGRAMS += tests/ranks/pmix_probe
 EXTRA_DIST += tests/ranks/helpers.bash tests/ranks/10_pmix.bats tests/cluster/20_pmix.bats
+EXTRA_DIST += tests/ranks/40_perf.bats tests/cluster/40_train.bats
 
 tests_ranks_pmix_probe_SOURCES = tests/ranks/pmix_probe.cc
 tests_ranks_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)

@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# hvd-perf as a user runs it: what it prints, what it writes, what it refuses. No speed is asserted.
+
+load helpers
+
+setup() {
+  perf=${HVD_PREFIX:-$(build_dir)/prefix}/bin/hvd-perf
+  json=$BATS_TEST_TMPDIR/result.json
+  quick=(--rounds 2 --iterations 3)
+}
+
+# in_json EXPRESSION: true of the object in $json, which is d.
+in_json() {
+  python3 - "$json" "$1" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+if not eval(sys.argv[2]):
+    sys.exit("not so: %s\nin: %s" % (sys.argv[2], d))
+END
+}
+
+@test "every operation, type and mode is right on 3 ranks, and rank 0 alone prints the table" {
+  local asked type
+  for asked in "allreduce --type float32" "allreduce --type float64" "allreduce --type int32" \
+    "allreduce --type int64 --out-of-place" "broadcast --type float32"; do
+    type=$(sed -E 's/.*--type ([a-z0-9]+).*/\1/' <<<"$asked")
+    # shellcheck disable=SC2086 # words
+    run -0 --separate-stderr ranks 3 "$perf" $asked --min 1 --max 1M --factor 1024 "${quick[@]}"
+    expect_lines 1 "^# hvd-perf [0-9.]+: ${asked%% *}, 3 ranks on 1 node"
+    expect_lines 3 "^ +[0-9]+ +[0-9]+  $type +[0-9.]+ +[0-9.]+ +[0-9.]+ +0$"
+    # shellcheck disable=SC2154 # bats's
+    [ -z "$stderr" ]
+  done
+  run -0 ranks 3 "$perf" barrier "${quick[@]}"
+  expect_lines 1 "^ +0 +0  - +[0-9.]+ +0.000 +0.000 +0$"
+}
+
+@test "one process is a job of one rank" {
+  run -0 "$perf" allreduce --max 1K "${quick[@]}"
+  expect_lines 1 "^# hvd-perf [0-9.]+: allreduce, 1 rank on 1 node, sum, in place$"
+}
+
+@test "beside MPI, which the program starts after hvd_init, both are right and the ratio is MPI's time over ours" {
+  run -0 ranks 2 "$perf" allreduce --min 4K --max 1M "${quick[@]}" --compare mpi --json "$json"
+  expect_lines 1 "MPI time  ratio$"
+  expect_lines 5 "^ +[0-9]+ +[0-9]+  float32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +0 +[0-9.]+ +[0-9.]+$"
+  in_json 'len(d["results"]) == 5'
+  in_json 'all(abs(r["ratio"] - r["peer_time_us"] / r["time_us"]) < 0.01 * r["ratio"] for r in d["results"])'
+}
+
+@test "the JSON object has the promised keys, null where there is no peer" {
+  run -0 ranks 2 "$perf" allreduce --out-of-place --type int64 --min 8 --max 8 "${quick[@]}" --json "$json"
+  in_json 'sorted(d) == sorted("version host nodes ranks op type in_place results".split())'
+  in_json '(d["host"], d["nodes"], d["ranks"]) == (__import__("socket").gethostname(), 1, 2)'
+  in_json '(d["op"], d["type"], d["in_place"]) == ("allreduce", "int64", False)'
+  in_json 'sorted(d["results"][0]) == sorted("bytes time_us algbw_gbs busbw_gbs wrong peer_time_us ratio".split())'
+  in_json 'd["results"][0]["bytes"] == 8 and d["results"][0]["wrong"] == 0 and d["results"][0]["time_us"] > 0'
+  in_json 'd["results"][0]["peer_time_us"] is None and d["results"][0]["ratio"] is None'
+}
+
+@test "a rank with nothing to do, or that waits for others, uses under 1 % of a core" {
+  run -0 ranks 2 "$perf" idle --seconds 2 --json "$json"
+  expect_lines 2 "^ +[01]  it has nothing to do +[0-9.]+$"
+  expect_lines 1 "^ +0  in hvd_wait on a barrier +[0-9.]+$"
+  in_json '[(r["rank"], r["waiting"]) for r in d["results"]] == [(0, False), (1, False), (0, True)]'
+  in_json 'all(0 <= r["cpu_percent"] < 1 for r in d["results"])'
+}
+
+@test "a wrong argument is a sentence and exit status 2, before any rank waits" {
+  run -2 "$perf"
+  [ "$output" = 'hvd-perf: name what to measure: allreduce, broadcast, barrier or idle; "hvd-perf --help" says more' ]
+  run -2 "$perf" allreduce --mni 1K
+  [ "$output" = 'hvd-perf: unknown option "--mni"; did you mean "--min"?' ]
+  run -2 ranks 2 -quiet "$perf" broadcast --out-of-place
+  expect_lines '[12]' '^hvd-perf: --out-of-place means nothing to broadcast; leave it out$'
+}
+
+@test "a file that cannot be written is said once, before anything is measured" {
+  run -1 ranks 2 "$perf" allreduce --json /nowhere/result.json
+  expect_lines 1 '^hvd-perf: --json "/nowhere/result\.json" cannot be written: No such file or directory$'
+  [[ $output != *"# hvd-perf"* ]]
+}
+
+@test "help and version need no job" {
+  run -0 "$perf" --help
+  [[ ${lines[0]} == "usage: hvd-perf OPERATION "* ]]
+  run -0 "$perf" --version
+  [[ $output =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
