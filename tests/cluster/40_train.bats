@@ -64,7 +64,7 @@ END
 
 @test "the batch job runs with the option from its #SBATCH line" {
   local out=$HOME_OF_ALICE/job.out
-  TRAIN=$train run -0 on_cluster sbatch --wait --output="$out" "${BASH_SOURCE[0]%/tests/*}/examples/job.sbatch" --steps 20
+  TRAIN=$train run -0 on_cluster sbatch --wait --output="$out" "$BATS_TEST_DIRNAME/../../examples/job.sbatch" --steps 20
   output=$(<"$out")
   rm "$out"
   expect_lines 1 "^4 ranks on 2 nodes, batches of 128, 20 steps$"

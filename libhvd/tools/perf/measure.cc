@@ -10,7 +10,7 @@ namespace hvd::perf {
 namespace {
 
 constexpr int64_t kLeastIterations = 5;
-constexpr int64_t kMostIterations = 200;
+constexpr int64_t kMostIterations = 50;
 constexpr int64_t kBytesPerRound = int64_t{128} << 20;  // keeps a default run under a minute
 constexpr int64_t kShiftStep = 7919;                    // any prime but the period itself
 

@@ -124,7 +124,7 @@ const Option kOptions[] = {
        o.in_place = false;
        return ok_status();
      }},
-    {"iterations", "20", kTimed, "timed operations a round (5 to 200, the fewer the larger)",
+    {"iterations", "20", kTimed, "timed operations a round (5 to 50, the fewer the larger)",
      [](Options& o, const Option& self, std::string_view v) {
        return take_count(self, v, 1, o.iterations.emplace());
      }},
