@@ -15,9 +15,9 @@ namespace hvd {
 
 struct Layout {
   int size = 0;
-  std::vector<int> node_of;              // by rank: index of its node
-  std::vector<int> local_rank;           // by rank: place among the ranks of its node
-  std::vector<std::vector<int>> ranks;   // by node: its ranks, ascending
+  std::vector<int> node_of;             // by rank: index of its node
+  std::vector<int> local_rank;          // by rank: place among the ranks of its node
+  std::vector<std::vector<int>> ranks;  // by node: its ranks, ascending
 
   int nodes() const { return static_cast<int>(ranks.size()); }
   int local_size(int rank) const { return static_cast<int>(ranks[node_of[rank]].size()); }
