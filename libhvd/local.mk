@@ -94,6 +94,7 @@ libhvd_libcore_la_SOURCES = \
   libhvd/transport/shm/node_link.h
 libhvd_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 if HAVE_MPI
+libhvd_libcore_la_CPPFLAGS += -DHVD_HAVE_MPI
 libhvd_libcore_la_SOURCES += \
   libhvd/transport/mpi/mpi_channel.cc \
   libhvd/transport/mpi/mpi_channel.h

@@ -14,7 +14,7 @@
 #include "libhvd/control/tree.h"
 #include "libhvd/transport/net/tcp_wire.h"
 #include "libhvd/transport/shm/node_link.h"
-#if HAVE_MPI
+#ifdef HVD_HAVE_MPI
 #include "libhvd/transport/mpi/mpi_channel.h"
 #endif
 #include "pmix/pmix_bootstrap.h"
@@ -219,7 +219,7 @@ Status Runtime::open_channel(Engine::Parts* parts) {
                  "by MPI: leave it at \"auto\"",
                  layout_.nodes());
   }
-#if HAVE_MPI
+#ifdef HVD_HAVE_MPI
   Expected<std::unique_ptr<MpiChannel>> channel = MpiChannel::open(rank_, layout_.size, [this] {
     mpi_ended_.store(true);
     if (engine_) static_cast<void>(shutdown());
@@ -250,7 +250,7 @@ void Runtime::at_exit(int status) {
   // Any other status is a death, and the way that the others hear of it is that we are gone.
   if (status != 0) return;
   static_cast<void>(shutdown());
-#if HAVE_MPI
+#ifdef HVD_HAVE_MPI
   if (mpi_ != nullptr && mpi_->owns_mpi() && !mpi_ended_.load()) {
     const Engine::Way way = engine_->leave(Deadline::after_ms(kAskToLeaveMs),
                                            Deadline::after_ms(kAskToLeaveMs + kGiveUpMs));
