@@ -3,7 +3,8 @@
 
 EXTRA_DIST += tests/run.sh tests/includes.py
 EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/cluster/config.bash tests/cluster/hosts.bash \
-  tests/cluster/helpers.bash tests/cluster/00_cluster.bats
+  tests/cluster/helpers.bash tests/cluster/00_cluster.bats \
+  tests/cluster/10_plugin.bats
 
 if HAVE_CATCH2
 check_PROGRAMS += tests/unit/unit
@@ -19,6 +20,7 @@ tests_unit_libmain_a_CXXFLAGS = -std=c++17 $(HVD_WARNINGS)
 tests_unit_unit_SOURCES = \
   tests/unit/address_test.cc \
   tests/unit/catch.h \
+  tests/unit/engine_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
   tests/unit/launch_test.cc \
@@ -30,7 +32,9 @@ tests_unit_unit_SOURCES = \
   tests/unit/processes.h \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
-  tests/unit/tcp_wire_test.cc
+  tests/unit/tcp_wire_test.cc \
+  tests/unit/thread_job.cc \
+  tests/unit/thread_job.h
 
 if HAVE_SLURM
 tests_unit_unit_SOURCES += \
@@ -58,9 +62,16 @@ tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
 tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
 
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
-check_PROGRAMS += tests/ranks/pmix_probe
+check_PROGRAMS += tests/ranks/pmix_probe tests/ranks/worker
 EXTRA_DIST += tests/ranks/helpers.bash tests/ranks/10_pmix.bats tests/cluster/20_pmix.bats
 EXTRA_DIST += tests/ranks/40_perf.bats tests/cluster/40_train.bats
+
+tests_ranks_worker_SOURCES = tests/ranks/worker.cc
+tests_ranks_worker_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_ranks_worker_LDADD = libhvd/libhvd.la $(MPI_LIBS)
+if HAVE_MPI
+tests_ranks_worker_CPPFLAGS += -DHVD_HAVE_MPI
+endif
 
 tests_ranks_pmix_probe_SOURCES = tests/ranks/pmix_probe.cc
 tests_ranks_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -72,4 +83,4 @@ programs: all $(EXTRA_PROGRAMS)
 test-programs: $(check_PROGRAMS)
 unit-tests: $(TESTS)
 list-unit-tests:
-	@echo $(TESTS)
+	@echo unit-tests: $(TESTS)

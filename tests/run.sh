@@ -260,7 +260,7 @@ manuals_are_clean() {
 unit_tests() {
   local dir=$1 program
   check "the unit tests build in ${dir#"$root/"}" make -C "$dir" -j "$jobs" unit-tests || return
-  for program in $(make -s -C "$dir" list-unit-tests); do
+  for program in $(make -s -C "$dir" list-unit-tests | sed -n 's/^unit-tests: //p'); do
     if [[ $program == */unit ]]; then
       catch "$dir/$program"
     else
