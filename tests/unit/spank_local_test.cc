@@ -86,6 +86,11 @@ TEST_CASE("executed again it goes on, and the guard does not reach the tasks", "
         "SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nHOROVOD_INTERNAL_REQUESTED=1\n");
 }
 
+TEST_CASE("srun is executed again once at most", "[spank]") {
+  // The second srun does not find what the first has left it.
+  CHECK(command({S_CTX_LOCAL, {{"HOROVOD_INTERNAL_SRUN_AGAIN", "1"}}, {}}, {""}).status == 0);
+}
+
 TEST_CASE("what the user has chosen stays", "[spank]") {
   const Start both = {
       S_CTX_LOCAL, {{"SLURM_MPI_TYPE", "pmix_v4"}, {"SLURM_KILL_BAD_EXIT", "0"}}, {}};
