@@ -50,7 +50,7 @@ main() {
   build-aux/install-deps build cluster example
   took
 
-  step 2 "configure, make, make install, into ${build#"$root/"}/"
+  step 2 "configure, make, make install, into ${build#"$root/"}/ (minutes; quickstart-build.log there tells)"
   quietly build.log tests/run.sh --build-only
   took
 
@@ -118,17 +118,17 @@ choose_user() {
 # ---- the end ------------------------------------------------------------------------------------
 
 how_to_go_on() {
-  local sudo=${as_root[*]:-"env HVD_CLUSTER_DIR=$HVD_CLUSTER_DIR"}
+  local cluster_command="${as_root[*]:-env HVD_CLUSTER_DIR=$HVD_CLUSTER_DIR} $cluster"
+  local on="$cluster_command exec --user $user --" out=$HVD_CLUSTER_DIR/home/alice/job.out
   cat <<END
 
-The cluster is still up. A command on it, with srun, sbatch, salloc, sinfo and the rest of Slurm:
-  $sudo $cluster exec --user $user -- srun --horovod -N2 --ntasks-per-node=2 $train
-  $sudo $cluster exec --user $user -- sbatch --wait -o %j.out examples/job.sbatch
-Ranks beside each other, the options of --horovod, a benchmark:
-  $sudo $cluster exec --user $user -- srun --horovod=help true
-  $sudo $cluster exec --user $user -- srun --horovod -N2 --ntasks-per-node=2 $build/prefix/bin/hvd-perf allreduce
-Take it down:
-  $sudo $cluster down
+The cluster is still up. To train again; as a batch job; what --horovod takes; a benchmark:
+  $on srun --horovod -N$nodes --ntasks-per-node=$ranks_per_node $train
+  $on sbatch --wait -o $out --export=ALL,TRAIN=$train $root/examples/job.sbatch; cat $out
+  $on srun --horovod=help true
+  $on srun --horovod -N$nodes --ntasks-per-node=$ranks_per_node hvd-perf allreduce
+To take it down:
+  $cluster_command down
 
 END
 }
