@@ -39,9 +39,11 @@ slurmplugin_LTLIBRARIES += spank/spank_horovod.la
 plugstackconf_DATA += spank/horovod.conf
 endif
 
+# Made every time: `make install prefix=…` may name another directory than configure did.
 CLEANFILES += spank/horovod.conf
-spank/horovod.conf: spank/horovod.conf.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) spank && $(HVD_SUBSTITUTE) $(srcdir)/spank/horovod.conf.in > $@.tmp && mv $@.tmp $@
+.PHONY: always
+spank/horovod.conf: always
+	$(AM_V_at)$(MKDIR_P) spank && $(HVD_SUBSTITUTE) $(srcdir)/spank/horovod.conf.in > $@
 
 # slurm loads the .so; a .la beside it would only be in the way.
 install-data-hook:
