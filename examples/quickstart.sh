@@ -4,8 +4,10 @@
 # From a bare Debian 12 to a model trained by `srun --horovod` on two nodes, in a few minutes. The nodes are namespaces
 # of this machine: a throwaway Slurm (tests/cluster/cluster) that is gone when this ends.
 #
-# It installs Debian packages, writes into build/ of the checkout, and changes nothing else.
+# It installs Debian packages, writes into build/ of the checkout (or a directory in /var/tmp, if others cannot read the
+# checkout), and changes nothing else.
 set -euo pipefail
+umask 022 # what is built is run by the cluster's users
 
 usage() {
   cat <<'END'
@@ -19,15 +21,11 @@ END
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 cluster=$root/tests/cluster/cluster
-build=${HVD_BUILD:-$root/build}
-[[ $build == /* ]] || build=$PWD/$build
-train=$build/examples/train
-nodes=2 ranks_per_node=2
+nodes=2 ranks_per_node=2 user=alice # the cluster's ordinary user
 keep=no
 train_options=()
 as_root=()
 cluster_up=no
-export HVD_BUILD=$build
 export HVD_CLUSTER_DIR=${HVD_CLUSTER_DIR:-/var/tmp/hvd-quickstart}
 
 main() {
@@ -40,6 +38,8 @@ main() {
     esac
     shift
   done
+  choose_build
+  train=$build/examples/train
   become_root_when_needed
   cd "$root"
   trap 'exit 130' INT
@@ -52,6 +52,7 @@ main() {
 
   step 2 "configure, make, make install, into ${build#"$root/"}/ (minutes; quickstart-build.log there tells)"
   quietly build.log tests/run.sh --build-only
+  cp examples/job.sbatch "$build/examples/"
   took
 
   step 3 "a throwaway Slurm of $nodes nodes, each with its own network, host name and /tmp"
@@ -59,7 +60,6 @@ main() {
   quietly cluster.log on_root "$cluster" up --nodes "$nodes" --prefix "$build/prefix" --bind "$build"
   took
 
-  choose_user
   step 4 "training on $nodes nodes, $ranks_per_node ranks on each, as $user"
   local command=(srun --horovod -N"$nodes" --ntasks-per-node="$ranks_per_node" "$train" "${train_options[@]}")
   printf '      $ %s\n' "${command[*]}"
@@ -91,7 +91,34 @@ quietly() {
   fi
 }
 
-# ---- root and users -----------------------------------------------------------------------------
+# ---- where to build -----------------------------------------------------------------------------
+
+# Where the cluster's users can read it.
+choose_build() {
+  build=${HVD_BUILD:-$root/build}
+  [[ $build == /* ]] || build=$PWD/$build
+  if [[ -z ${HVD_BUILD:-} ]] && ! open_to_all "$root"; then
+    build=/var/tmp/hvd-quickstart-build-$EUID
+    mkdir -p "$build"
+    if [[ ! -O $build || -L $build ]]; then
+      printf 'quickstart: %s belongs to somebody else. Name another directory in HVD_BUILD\n' "$build" >&2
+      exit 1
+    fi
+  fi
+  export HVD_BUILD=$build
+}
+
+# open_to_all DIRECTORY: everybody may enter it and those above it.
+open_to_all() {
+  local directory=$1
+  while [[ $(stat -L -c %A "$directory") == *[xt] ]]; do
+    [[ $directory != / ]] || return 0
+    directory=$(dirname "$directory")
+  done
+  return 1
+}
+
+# ---- root ---------------------------------------------------------------------------------------
 
 become_root_when_needed() {
   [[ $EUID != 0 ]] || return 0
@@ -107,14 +134,6 @@ on_root() { "${as_root[@]}" "$@"; }
 
 on_cluster() { on_root "$cluster" exec --user "$user" -- "$@"; }
 
-# alice is the cluster's ordinary user. What lies in somebody's private home only root can run there.
-choose_user() {
-  user=alice
-  if ! on_cluster test -x "$train"; then
-    user=root
-  fi
-}
-
 # ---- the end ------------------------------------------------------------------------------------
 
 how_to_go_on() {
@@ -124,7 +143,7 @@ how_to_go_on() {
 
 The cluster is still up. To train again; as a batch job; what --horovod takes; a benchmark:
   $on srun --horovod -N$nodes --ntasks-per-node=$ranks_per_node $train
-  $on sbatch --wait -o $out --export=ALL,TRAIN=$train $root/examples/job.sbatch; cat $out
+  $on sbatch --wait -o $out --export=ALL,TRAIN=$train $build/examples/job.sbatch; cat $out
   $on srun --horovod=help true
   $on srun --horovod -N$nodes --ntasks-per-node=$ranks_per_node hvd-perf allreduce
 To take it down:
