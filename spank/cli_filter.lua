@@ -3,7 +3,8 @@
 -- For sites that prefer Slurm's command-line filter to the plugin's own way of selecting PMIx (which
 -- executes srun once more): with CliFilterPlugins=lua in slurm.conf, this as cli_filter.lua beside
 -- it (or merged into the one that is there), and "cli-filter" at the end of the plugin's line in
--- plugstack.conf. What the user has chosen is not changed.
+-- plugstack.conf. What the user has chosen is not changed. PMIxCollFence=ring in mpi.conf belongs to
+-- it: a filter cannot set SLURM_PMIX_FENCE, and without either MPI_Init crashes now and then.
 
 local function wants_horovod(options)
   local plugin = options["spank"] and options["spank"]["horovod"]

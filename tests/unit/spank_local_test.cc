@@ -27,7 +27,8 @@ struct Start {
 // srun does. At the end the child prints what the plugin has left in the environment.
 Outcome command(const Start& start, const std::vector<const char*>& values) {
   return fake::in_child([&] {
-    for (const char* name : {kInherited, "SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_CONF"}) {
+    for (const char* name :
+         {kInherited, "SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_PMIX_FENCE", "SLURM_CONF"}) {
       unsetenv(name);
     }
     for (const auto& [name, value] : start.environment) setenv(name, value, 1);
@@ -41,8 +42,9 @@ Outcome command(const Start& start, const std::vector<const char*>& values) {
     }
     fake::call_init_post_opt();
     if (start.context == S_CTX_LOCAL) fake::call_local_user_init();
-    fputs(fake::environment_of({"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_CONF", kInherited,
-                                "HOROVOD_INTERNAL_SRUN_AGAIN", "HOROVOD_INTERNAL_REQUESTED"})
+    fputs(fake::environment_of({"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_PMIX_FENCE",
+                                "SLURM_CONF", kInherited, "HOROVOD_INTERNAL_SRUN_AGAIN",
+                                "HOROVOD_INTERNAL_REQUESTED"})
               .c_str(),
           stdout);
   });
@@ -62,6 +64,7 @@ std::string own_command_line() {
 const Start kAgain = {S_CTX_LOCAL,
                       {{"SLURM_MPI_TYPE", "pmix"},
                        {"SLURM_KILL_BAD_EXIT", "1"},
+                       {"SLURM_PMIX_FENCE", "ring"},
                        {"HOROVOD_INTERNAL_SRUN_AGAIN", "1"}},
                       {}};
 
@@ -73,7 +76,7 @@ TEST_CASE("a typed option executes srun once more, with PMIx and kill-on-bad-exi
     CHECK(outcome.status == fake::kExecuted);
     CHECK(outcome.err == "");
     CHECK(outcome.out == "/proc/self/exe " + own_command_line() +
-                             "\nSLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\n"
+                             "\nSLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nSLURM_PMIX_FENCE=ring\n"
                              "HOROVOD_INTERNAL_SRUN_AGAIN=1\n");
   }
 }
@@ -83,7 +86,8 @@ TEST_CASE("executed again it goes on, and the guard does not reach the tasks", "
   CHECK(outcome.status == 0);
   CHECK(outcome.err == "");
   CHECK(outcome.out ==
-        "SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nHOROVOD_INTERNAL_REQUESTED=1\n");
+        "SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nSLURM_PMIX_FENCE=ring\nHOROVOD_INTERNAL_"
+        "REQUESTED=1\n");
 }
 
 TEST_CASE("srun is executed again once at most", "[spank]") {
@@ -92,12 +96,15 @@ TEST_CASE("srun is executed again once at most", "[spank]") {
 }
 
 TEST_CASE("what the user has chosen stays", "[spank]") {
-  const Start both = {
-      S_CTX_LOCAL, {{"SLURM_MPI_TYPE", "pmix_v4"}, {"SLURM_KILL_BAD_EXIT", "0"}}, {}};
-  Outcome outcome = command(both, {nullptr});
+  const Start all = {
+      S_CTX_LOCAL,
+      {{"SLURM_MPI_TYPE", "pmix_v4"}, {"SLURM_KILL_BAD_EXIT", "0"}, {"SLURM_PMIX_FENCE", "tree"}},
+      {}};
+  Outcome outcome = command(all, {nullptr});
   CHECK(outcome.status == 0);
   CHECK(outcome.out ==
-        "SLURM_MPI_TYPE=pmix_v4\nSLURM_KILL_BAD_EXIT=0\nHOROVOD_INTERNAL_REQUESTED=1\n");
+        "SLURM_MPI_TYPE=pmix_v4\nSLURM_KILL_BAD_EXIT=0\nSLURM_PMIX_FENCE=tree\n"
+        "HOROVOD_INTERNAL_REQUESTED=1\n");
 
   outcome = command({S_CTX_LOCAL, {{"SLURM_KILL_BAD_EXIT", "0"}}, {}}, {nullptr});
   CHECK(outcome.status == fake::kExecuted);
@@ -126,16 +133,18 @@ TEST_CASE("an inherited option selects PMIx in time and is marked", "[spank]") {
     const Outcome outcome = command({S_CTX_LOCAL, {{kInherited, c.inherited}}, {}}, {});
     CHECK(outcome.status == 0);
     CHECK(outcome.err == "");
-    CHECK(outcome.out == std::string("SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\n") + kInherited +
-                             "=" + c.marked + "\nHOROVOD_INTERNAL_REQUESTED=1\n");
+    CHECK(outcome.out ==
+          std::string("SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nSLURM_PMIX_FENCE=ring\n") +
+              kInherited + "=" + c.marked + "\nHOROVOD_INTERNAL_REQUESTED=1\n");
   }
 }
 
 TEST_CASE("a typed option wins over an inherited one", "[spank]") {
   Outcome outcome = command({S_CTX_LOCAL, {{kInherited, "slots=8"}}, {}}, {"slots=4"});
   CHECK(outcome.status == 0);
-  CHECK(outcome.out == std::string("SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\n") + kInherited +
-                           "=slots=4\nHOROVOD_INTERNAL_REQUESTED=1\n");
+  CHECK(outcome.out ==
+        std::string("SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nSLURM_PMIX_FENCE=ring\n") +
+            kInherited + "=slots=4\nHOROVOD_INTERNAL_REQUESTED=1\n");
 
   // Off: srun begins again as if nothing had been inherited.
   outcome = command({S_CTX_LOCAL, {{kInherited, "slots=8"}}, {}}, {"off"});
@@ -155,6 +164,7 @@ TEST_CASE("a component without the option does not undo another's", "[spank]") {
     setenv(kInherited, "inherited", 1);
     setenv("SLURM_MPI_TYPE", "none", 1);
     setenv("SLURM_KILL_BAD_EXIT", "0", 1);
+    setenv("SLURM_PMIX_FENCE", "ring", 1);
     fake::call_init();
     fake::call_option("inherited");
     fake::call_option("off");
@@ -168,7 +178,10 @@ TEST_CASE("a component without the option does not undo another's", "[spank]") {
 TEST_CASE("--mpi=none with a typed option is refused in one line", "[spank]") {
   for (const char* type : {"none", "pmi2"}) {
     const Outcome outcome = command(
-        {S_CTX_LOCAL, {{"SLURM_MPI_TYPE", type}, {"SLURM_KILL_BAD_EXIT", "1"}}, {}}, {nullptr});
+        {S_CTX_LOCAL,
+         {{"SLURM_MPI_TYPE", type}, {"SLURM_KILL_BAD_EXIT", "1"}, {"SLURM_PMIX_FENCE", "ring"}},
+         {}},
+        {nullptr});
     CHECK(outcome.status == 1);
     CHECK(outcome.err == std::string("error: horovod: --horovod needs PMIx, and this step has "
                                      "--mpi=") +

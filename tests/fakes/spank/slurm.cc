@@ -198,8 +198,8 @@ int execv(const char* path, char* const argv[]) noexcept {
     text += std::string(" ") + *argument;
   }
   text += '\n';
-  text += fake::environment_of({"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_CONF",
-                                "SLURM_SPANK__SLURM_SPANK_OPTION_horovod_horovod",
+  text += fake::environment_of({"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_PMIX_FENCE",
+                                "SLURM_CONF", "SLURM_SPANK__SLURM_SPANK_OPTION_horovod_horovod",
                                 "HOROVOD_INTERNAL_SRUN_AGAIN"});
   fputs(text.c_str(), stdout);
   fflush(stdout);
