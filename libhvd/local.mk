@@ -12,6 +12,7 @@ EXTRA_DIST += libhvd/libhvd.map
 libhvd_libbase_la_SOURCES = \
   libhvd/base/bootstrap.h \
   libhvd/base/clock.h \
+  libhvd/base/codec.h \
   libhvd/base/fd.cc \
   libhvd/base/fd.h \
   libhvd/base/handoff.cc \
@@ -29,6 +30,7 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/sha256.h \
   libhvd/base/status.cc \
   libhvd/base/status.h \
+  libhvd/base/wire.h \
   libhvd/topo/layout.cc \
   libhvd/topo/layout.h
 
@@ -91,7 +93,7 @@ libhvd_libcore_la_SOURCES = \
   libhvd/transport/shm/fd_passing.cc \
   libhvd/transport/shm/fd_passing.h \
   libhvd/transport/shm/node_link.cc \
-  libhvd/transport/shm/node_link.h
+  libhvd/transport/node_link.h
 libhvd_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 if HAVE_MPI
 libhvd_libcore_la_CPPFLAGS += -DHVD_HAVE_MPI

@@ -13,7 +13,7 @@
 #include "libhvd/base/sha256.h"
 #include "libhvd/control/tree.h"
 #include "libhvd/transport/net/tcp_wire.h"
-#include "libhvd/transport/shm/node_link.h"
+#include "libhvd/transport/node_link.h"
 #ifdef HVD_HAVE_MPI
 #include "libhvd/transport/mpi/mpi_channel.h"
 #endif
@@ -72,6 +72,9 @@ Status Runtime::read_settings(const Getenv& get) {
   bootstrap_ = std::move(*bootstrap);
   rank_ = bootstrap_->rank();
   log_ = Log::from_settings(settings_, rank_);
+  if (bootstrap_->job() == "solo") {
+    log_.notice("no launcher: this is a job of one rank; srun --horovod or mpirun make it more");
+  }
   if (rank_ == 0) {
     const VariableRemarks remarks = check_variables(environ);
     for (const std::string& text : remarks.unknown)

@@ -19,6 +19,7 @@ parts='
   unit         120  default  unit tests
   ranks        120  default  ranks under mpirun
   cluster      300  default  jobs of a throwaway Slurm of four nodes
+  faults       180  default  ranks that die
   asan         300  default  unit tests under AddressSanitizer and UBSan
   dist         600  all      a tarball that builds, checks, installs and uninstalls itself
 '
@@ -164,6 +165,10 @@ part_ranks() {
 
 part_cluster() {
   need_cluster && tap bats --tap tests/cluster/*.bats
+}
+
+part_faults() {
+  need_cluster && tap bats --tap tests/faults/*.bats
 }
 
 part_dist() {

@@ -25,7 +25,7 @@
 #include "libhvd/engine/fate.h"
 #include "libhvd/engine/operation.h"
 #include "libhvd/transport/channel.h"
-#include "libhvd/transport/shm/node_link.h"
+#include "libhvd/transport/node_link.h"
 
 namespace hvd {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the ranks of a node share, with ranks as threads and as processes.
-#include "libhvd/transport/shm/node_link.h"
+#include "libhvd/transport/node_link.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

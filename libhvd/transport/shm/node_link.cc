@@ -3,7 +3,7 @@
 // The leader gathers all its ranks first and only then makes the memory, so that whatever goes
 // wrong on either side can be told to everybody who came. After the handshake the leader sends one
 // Greeting, then either a text (it could not) or the descriptors: memory first, then the doorbells.
-#include "libhvd/transport/shm/node_link.h"
+#include "libhvd/transport/node_link.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
