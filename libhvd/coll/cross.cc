@@ -29,9 +29,7 @@ Expected<bool> CrossRun::advance(bool* moved) {
     }
     for (Channel::Request* request : {&receive_, &send_}) {
       if (*request == Channel::kNone) continue;
-      Expected<bool> done = channel_->test(*request);
-      if (!done.ok()) return done.status();
-      if (*done) *request = Channel::kNone;
+      if (channel_->done(*request)) *request = Channel::kNone;
     }
     if (receive_ != Channel::kNone || send_ != Channel::kNone) return false;
     end_step();

@@ -142,6 +142,9 @@ void Stream::start_crossing(const Batch& batch, uint64_t block, Range shard) {
 }
 
 Status Stream::cross_some(bool* moved) {
+  if (must_poll()) {
+    if (Status s = channel_->progress(); !s.ok()) return s;
+  }
   // All blocks in flight advance; the counter follows in order.
   Cursor look = cross_;
   while (at(look) != nullptr && (look.batch != reduce_.batch || look.block != reduce_.block)) {

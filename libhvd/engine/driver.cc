@@ -15,10 +15,15 @@ namespace {
 constexpr auto kNap = std::chrono::microseconds(500);
 // Naps before the background thread gives up on a user's thread that drives on and on.
 constexpr int kNapsBeforeOff = 8;
-// Looks without result before giving the core away, and before sleeping. A look costs 50 to 300 ns,
-// a sleep and its end 10 to 20 us, so the spin is worth about as much as it can save.
-constexpr int kSpins = 300;
-constexpr int kYields = 20;
+// How long a thread looks without result before it sleeps. A sleep and its end cost 10 to 20 us, a
+// processor that idles meanwhile 50 us and more. A thread of the user that waits has nothing better
+// to do; while a batch runs, what it waits for is a block's worth of work of a peer. The background
+// thread shares its core with the user's computation.
+constexpr int64_t kLookNs = 50 * 1000;
+constexpr int64_t kLookWhileBusyNs = 500 * 1000;
+constexpr int64_t kBackgroundLookNs = 20 * 1000;
+// Of that, without giving the core away; only where every rank has one.
+constexpr int64_t kSpinNs = 20 * 1000;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -87,26 +92,29 @@ bool Driver::drive_until(const std::function<bool()>& done, Deadline deadline) {
 }
 
 void Driver::run(const std::function<bool()>& done, Deadline deadline, bool user) {
-  const int spins = user && work_.may_spin() ? kSpins : 0;
-  int idle = 0;
+  const bool spin = user && work_.may_spin();
+  int64_t idle_since = 0;
   while (!done()) {
     if (work_.progress()) {
-      idle = 0;
+      idle_since = 0;
       if (users_waiting_.load() > 0) {
         std::lock_guard<std::mutex> lock(mutex_);
         users_.notify_all();
       }
       continue;
     }
-    ++idle;
-    if (idle < spins) {
+    const int64_t now = now_ns();
+    if (now >= deadline.at_ns()) return;
+    if (idle_since == 0) idle_since = now;
+    const int64_t waited = now - idle_since;
+    const int64_t look = !user ? kBackgroundLookNs : work_.busy() ? kLookWhileBusyNs : kLookNs;
+    if (spin && waited < kSpinNs) {
       relax();
-    } else if (idle < spins + kYields) {
-      if (deadline.passed()) return;
+    } else if (waited < look) {
       sched_yield();
     } else {
-      if (deadline.passed()) return;
       work_.sleep(deadline);
+      idle_since = 0;
     }
   }
 }

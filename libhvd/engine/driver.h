@@ -28,6 +28,7 @@ class Driver {
     std::function<void(Deadline)> sleep;  // until something can move; may return early
     std::function<void()> interrupt;      // ends a sleep; any thread
     std::function<bool()> may_spin;       // true if there is a core for every rank
+    std::function<bool()> busy;           // true while a batch runs: peers work on it too
   };
 
   // Starts the background thread (all signals blocked in it).

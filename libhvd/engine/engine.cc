@@ -52,6 +52,7 @@ Engine::Engine(Parts parts)
   work.sleep = [this](Deadline deadline) { sleep(deadline); };
   work.interrupt = [this] { parts_.node->ring(parts_.node->local_rank()); };
   work.may_spin = [this] { return board_.cpu_count() >= parts_.node->local_size(); };
+  work.busy = [this] { return !stream_.idle(); };
   driver_ = std::make_unique<Driver>(std::move(work));
 }
 

@@ -23,8 +23,12 @@ class Channel {
   virtual Expected<Request> send(int rank, int tag, const void* data, size_t bytes) = 0;
   virtual Expected<Request> receive(int rank, int tag, void* data, size_t bytes) = 0;
 
-  // True once the message is done; the request is then free for another. An error is final.
-  virtual Expected<bool> test(Request request) = 0;
+  // Moves messages; afterwards done() is up to date. Called once for all of them, since a look at
+  // the network costs the same for one as for many. An error is final.
+  virtual Status progress() = 0;
+
+  // True once the message is done; the request is then free for another.
+  virtual bool done(Request request) = 0;
 
   // Messages started and not done.
   virtual int outstanding() const = 0;

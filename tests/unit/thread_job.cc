@@ -87,18 +87,23 @@ class FakeChannel final : public Channel {
   Expected<Request> receive(int rank, int tag, void* data, size_t bytes) override {
     return add({rank, tag, data, bytes});
   }
-  Expected<bool> test(Request request) override {
-    Pending& pending = pending_[static_cast<size_t>(request)];
-    if (pending.data != nullptr) {
-      std::lock_guard<std::mutex> lock(fabric_->mutex_);
+  Status progress() override {
+    std::lock_guard<std::mutex> lock(fabric_->mutex_);
+    for (Pending& pending : pending_) {
+      if (pending.data == nullptr) continue;
       auto& mail = fabric_->mail_[{pending.rank, rank_, pending.tag}];
-      if (mail.empty()) return false;
+      if (mail.empty()) continue;
       if (mail.front().size() != pending.bytes) {
         return Status(Code::kInternal, "a message has another size than its receiver expects");
       }
       memcpy(pending.data, mail.front().data(), pending.bytes);
       mail.pop_front();
+      pending.data = nullptr;
     }
+    return ok_status();
+  }
+  bool done(Request request) override {
+    if (pending_[static_cast<size_t>(request)].data != nullptr) return false;
     free_.push_back(request);
     --outstanding_;
     return true;
@@ -109,7 +114,7 @@ class FakeChannel final : public Channel {
   struct Pending {
     int rank = 0;
     int tag = 0;
-    void* data = nullptr;
+    void* data = nullptr;  // null: done
     size_t bytes = 0;
   };
   Request add(Pending pending) {

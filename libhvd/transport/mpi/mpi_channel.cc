@@ -27,7 +27,8 @@ struct MpiChannel::State {
   int delete_key = MPI_KEYVAL_INVALID;
   bool owns_mpi = false;
   std::function<void()> program_ends_mpi;
-  std::vector<MPI_Request> requests;
+  std::vector<MPI_Request> requests;  // MPI_REQUEST_NULL: done, or free
+  std::vector<int> finished;          // for MPI_Testsome
   std::vector<Request> free;
   int outstanding = 0;
 
@@ -130,12 +131,17 @@ Expected<Channel::Request> MpiChannel::receive(int rank, int tag, void* data, si
   return request;
 }
 
-Expected<bool> MpiChannel::test(Request request) {
-  int done = 0;
-  const int rc =
-      MPI_Test(&state_->requests[static_cast<size_t>(request)], &done, MPI_STATUS_IGNORE);
+Status MpiChannel::progress() {
+  int count = 0;
+  state_->finished.resize(state_->requests.size());
+  const int rc = MPI_Testsome(static_cast<int>(state_->requests.size()), state_->requests.data(),
+                              &count, state_->finished.data(), MPI_STATUSES_IGNORE);
   if (rc != MPI_SUCCESS) return mpi_error(rc, "a message between nodes");
-  if (done == 0) return false;
+  return ok_status();
+}
+
+bool MpiChannel::done(Request request) {
+  if (state_->requests[static_cast<size_t>(request)] != MPI_REQUEST_NULL) return false;
   state_->free.push_back(request);
   --state_->outstanding;
   return true;

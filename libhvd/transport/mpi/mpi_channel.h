@@ -20,14 +20,15 @@ class MpiChannel final : public Channel {
  public:
   // Collective over all ranks. `rank` and `size` are the bootstrap's: kInternal text with both
   // numbers if MPI sees the job differently. `program_ends_mpi` is called when the program
-  // finalises MPI itself while this channel is up; no message may be started or tested after it.
+  // finalises MPI itself while this channel is up; no message may be started or moved after it.
   static Expected<std::unique_ptr<MpiChannel>> open(int rank, int size,
                                                     std::function<void()> program_ends_mpi);
   ~MpiChannel() override;
 
   Expected<Request> send(int rank, int tag, const void* data, size_t bytes) override;
   Expected<Request> receive(int rank, int tag, void* data, size_t bytes) override;
-  Expected<bool> test(Request request) override;
+  Status progress() override;
+  bool done(Request request) override;
   int outstanding() const override;
 
   // True if MPI was initialised by open() and not by the program.
