@@ -14,7 +14,19 @@ namespace hvd {
 Aggregator::Aggregator(std::vector<std::vector<int>> ranks_below)
     : ranks_below_(std::move(ranks_below)),
       gone_(ranks_below_.size(), false),
-      bye_(ranks_below_.size(), false) {}
+      bye_(ranks_below_.size(), false),
+      left_(ranks_below_.size(), false) {}
+
+void Aggregator::left(int child) {
+  left_[static_cast<size_t>(child)] = true;
+  Report goodbye;
+  goodbye.kind = Report::Kind::kGoodbye;
+  goodbye.rank = ranks_below_[static_cast<size_t>(child)][0];
+  take(child, std::move(goodbye));
+  Report all_gone;
+  all_gone.kind = Report::Kind::kAllGone;
+  take(child, std::move(all_gone));
+}
 
 bool Aggregator::take(int child, Report report) {
   if (child < 0 || child >= static_cast<int>(ranks_below_.size())) return false;
@@ -81,6 +93,9 @@ void Aggregator::apply(const Entry& entry) {
       std::fill(gone_.begin(), gone_.end(), false);
       gone_count_ = 0;
       goodbye_said_ = false;
+      for (size_t child = 0; child < left_.size(); ++child) {
+        if (left_[child]) left(static_cast<int>(child));
+      }
       return;
     case Entry::Kind::kBatch:
     case Entry::Kind::kFail:

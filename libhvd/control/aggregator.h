@@ -27,6 +27,10 @@ class Aggregator {
   // What a child said. False if it cannot be (a child that is not there): the sender is broken.
   bool take(int child, Report report);
 
+  // The process of a child that is one rank has ended, in order: in this epoch and in all that
+  // follow it has shut down.
+  void left(int child);
+
   // An entry of the schedule, in order.
   void apply(const Entry& entry);
 
@@ -60,6 +64,7 @@ class Aggregator {
   size_t incomplete_ = 0;
   std::vector<bool> gone_;  // by child, this epoch
   std::vector<bool> bye_;   // by child
+  std::vector<bool> left_;  // by child
   int gone_count_ = 0;
   int bye_count_ = 0;
   bool goodbye_said_ = false;

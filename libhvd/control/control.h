@@ -42,6 +42,9 @@ class Control {
   // This rank says something else: goodbye, bye, leave.
   void say(Report report);
 
+  // A local rank has ended in order. Leaders only.
+  void local_rank_left(int local_rank) { aggregator_->left(local_rank); }
+
   // Moves what can be moved; true if anything was. `finished`: batches this rank has finished.
   bool progress(uint64_t finished, int64_t now_ns);
 
@@ -59,6 +62,8 @@ class Control {
 
   // When progress() has something to do that only waits for the clock; INT64_MAX if nothing.
   int64_t due_ns() const { return scheduler_ ? scheduler_->due_ns() : INT64_MAX; }
+  // True while something waits for room on the board: nobody rings when there is some.
+  bool backlog() const { return !reports_.empty() || !schedule_.empty(); }
 
   bool leader() const { return aggregator_ != nullptr; }
 

@@ -35,6 +35,7 @@ Fate::Events Engine::fate_events() {
     control_lost_.store(true);
     fail_waiting(stopped_);
   };
+  events.rank_left = [this](int local_rank) { control_->local_rank_left(local_rank); };
   return events;
 }
 

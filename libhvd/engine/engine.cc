@@ -15,6 +15,8 @@ size_t page_align(size_t n) { return (n + 4095) / 4096 * 4096; }
 
 // While messages between nodes are under way nothing rings a doorbell for them.
 constexpr int64_t kPollNs = 100 * 1000;
+// While a ring of the board is full.
+constexpr int64_t kBacklogNs = 1000 * 1000;
 // What a broken message between nodes waits for the line about the rank that died.
 constexpr int64_t kNewsPatienceNs = 1000 * 1000000LL;
 
@@ -263,6 +265,7 @@ void Engine::sleep(Deadline deadline) {
   int64_t due =
       std::min({deadline.at_ns(), control_->due_ns(), fate_->due_ns(), channel_error_due_ns_});
   if (!failed() && stream_.must_poll()) due = std::min(due, now_ns() + kPollNs);
+  if (control_->backlog()) due = std::min(due, now_ns() + kBacklogNs);
   timespec left{};
   timespec* timeout = nullptr;
   if (due != INT64_MAX) {

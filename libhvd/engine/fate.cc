@@ -32,7 +32,11 @@ std::string Fate::rank_on_host(int rank) const {
 void Fate::local_gone(int local_rank, const char* why) {
   const int rank = layout_.ranks[layout_.node_of[rank_]][static_cast<size_t>(local_rank)];
   if (board_->presence(local_rank) == Board::Presence::kAtEnd) {
-    if (local_rank == 0) events_.leader_left(rank_on_host(rank) + " has shut down");
+    if (local_rank == 0) {
+      events_.leader_left(rank_on_host(rank) + " has shut down");
+    } else {
+      events_.rank_left(local_rank);
+    }
     return;
   }
   declare(rank, why);

@@ -27,6 +27,8 @@ class Fate {
     std::function<void(const std::string& line)> tell_neighbours;
     // The leader of the node left in order: nothing can be agreed on any more.
     std::function<void(const std::string& why)> leader_left;
+    // Another local rank left in order.
+    std::function<void(int local_rank)> rank_left;
   };
 
   // `hosts` by rank. The line goes to descriptor `fd`.

@@ -323,6 +323,53 @@ TEST_CASE("operations that need a rank which has shut down fail with its name") 
   CHECK(complaints.all() == "");
 }
 
+TEST_CASE("more operations in flight than the board has room for are all done") {
+  ThreadJob job({0, 0, 1});
+  Complaints complaints;
+  constexpr int kMany = 4000;
+  job.run([&](int rank) {
+    std::vector<std::vector<float>> data(kMany, std::vector<float>(1, 1.0f));
+    std::vector<int64_t> handles;
+    for (int i = 0; i < kMany; ++i) {
+      const int t = (i * 7 + rank * 1000) % kMany;
+      auto handle = allreduce(job.engine(rank), std::string(100, 'x') + std::to_string(t),
+                              &data[static_cast<size_t>(t)], ReduceOp::kSum, 3);
+      if (!handle.ok()) return complaints.add(rank, handle.status().text());
+      handles.push_back(*handle);
+    }
+    for (int64_t handle : handles) {
+      Status s = job.engine(rank).wait(handle, kDeadlineMs);
+      if (!s.ok()) return complaints.add(rank, s.text());
+    }
+    for (auto& d : data) {
+      if (d[0] != 3.0f) return complaints.add(rank, "wrong sum");
+    }
+  });
+  CHECK(complaints.all() == "");
+}
+
+TEST_CASE("a rank that ended in one epoch has shut down in the next") {
+  ThreadJob job({0, 0, 1});
+  Complaints complaints;
+  job.run([&](int rank) {
+    Engine& engine = job.engine(rank);
+    Status s = engine.shutdown(Deadline::after_ms(kDeadlineMs));
+    if (!s.ok()) complaints.add(rank, s.text());
+    if (rank == 1) {
+      engine.at_end();
+      return job.kill(rank);
+    }
+    s = engine.reopen(Deadline::after_ms(kDeadlineMs));
+    if (!s.ok()) return complaints.add(rank, s.text());
+    std::vector<float> data(10, 1.0f);
+    auto handle = allreduce(engine, "x", &data, ReduceOp::kSum, 3);
+    s = engine.wait(*handle, kDeadlineMs);
+    if (s.text() != "rank 1 on node0 has shut down") complaints.add(rank, s.text());
+  });
+  CHECK(complaints.all() == "");
+  CHECK(job.said() == "");
+}
+
 TEST_CASE("all at the end finalise; one that waits alone is let go") {
   for (bool straggler : {false, true}) {
     ThreadJob job({0, 0, 1, 1});
