@@ -8,6 +8,12 @@
 // - A fence is a barrier in Slurm only with PMIX_COLLECT_DATA, and its PMIX_TIMEOUT does not see
 //   ranks of other nodes. So the deadline is kept here, and PMIx_Get_nb of everybody's record tells
 //   who is missing: who has come is answered within milliseconds.
+// - Slurm 22.05 passes a fence around the ring of nodes, and a node passes on what comes while it
+//   still forks its own tasks. Its server's euid is the user's at that time, munge then refuses it
+//   the credential of the next node's connection, and the fence hangs: 8 % of the starts of 8 ranks
+//   on 4 nodes of a busy machine. So nobody enters the fence before all nodes have started (see
+//   all_nodes_have_started), unless the program's MPI has been through a fence before us; there
+//   the direct requests would even confuse the servers' dstore (UNPACK-PAST-END).
 // - A request that is not answered keeps its callback's data: that belongs to libpmix until then.
 #include "pmix/pmix_client.h"
 
@@ -25,6 +31,7 @@
 #include <optional>
 #include <utility>
 
+#include "libhvd/base/parse.h"
 #include "pmix/launch.h"
 
 namespace hvd {
@@ -123,6 +130,32 @@ std::vector<std::optional<std::string>> look_up(const std::string& pmix_namespac
   return lookup->values;
 }
 
+// A text that the launcher has told this process about itself or its job; empty if it has not.
+std::string told(const std::string& pmix_namespace, pmix_rank_t rank, const char* key) {
+  const pmix_proc_t proc = process(pmix_namespace, rank);
+  pmix_value_t* value = nullptr;
+  if (PMIx_Get(&proc, key, nullptr, 0, &value) != PMIX_SUCCESS) return "";
+  const std::string text = text_of(value).value_or("");
+  PMIX_VALUE_RELEASE(value);
+  return text;
+}
+
+// The lowest rank of a node; -1 if it has none.
+int first_rank_on(const std::string& pmix_namespace, const std::string& host) {
+  pmix_proc_t* procs = nullptr;
+  size_t count = 0;
+  if (PMIx_Resolve_peers(host.c_str(), pmix_namespace.c_str(), &procs, &count) != PMIX_SUCCESS) {
+    return -1;
+  }
+  int first = -1;
+  for (size_t i = 0; i < count; ++i) {
+    const int rank = static_cast<int>(procs[i].rank);
+    if (first < 0 || rank < first) first = rank;
+  }
+  PMIX_PROC_FREE(procs, count);
+  return first;
+}
+
 std::vector<int> all_ranks(int size) {
   std::vector<int> ranks(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) ranks[static_cast<size_t>(r)] = r;
@@ -143,6 +176,7 @@ pmix_status_t init_without_signals(pmix_proc_t* me) {
 
 Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step) {
   setenv("PMIX_MCA_gds", "hash", 0);
+  const bool first = PMIx_Initialized() == 0;
   pmix_proc_t me;
   pmix_status_t rc = init_without_signals(&me);
   if (rc != PMIX_SUCCESS) {
@@ -156,6 +190,7 @@ Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step) {
   client->namespace_ = me.nspace;
   client->rank_ = static_cast<int>(me.rank);
   client->slurm_step_ = slurm_step;
+  client->meet_first_ = slurm_step && first;
   setenv(kProcessVariable, process_mark(me.nspace, client->rank_, getpid()).c_str(), 1);
 
   const pmix_proc_t job = process(client->namespace_, PMIX_RANK_WILDCARD);
@@ -171,8 +206,7 @@ Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step) {
 
 PmixClient::~PmixClient() { release(); }
 
-Expected<std::vector<std::string>> PmixClient::exchange(const std::string& record,
-                                                        Deadline deadline) {
+Status PmixClient::publish(const std::string& record) const {
   std::string bytes = record;
   pmix_value_t value;
   value.type = PMIX_BYTE_OBJECT;
@@ -180,13 +214,46 @@ Expected<std::vector<std::string>> PmixClient::exchange(const std::string& recor
   value.data.bo.size = bytes.size();
   pmix_status_t rc = PMIx_Put(PMIX_GLOBAL, kRecordKey, &value);
   if (rc == PMIX_SUCCESS) rc = PMIx_Commit();
-  if (rc != PMIX_SUCCESS) return pmix_error(rc, "publishing this rank's record");
+  return rc == PMIX_SUCCESS ? ok_status() : pmix_error(rc, "publishing this rank's record");
+}
+
+// A request for a record travels from a node only on behalf of a task, when the node's forks are
+// over, and it is answered by a task. Rank 0 asks one rank of each other node and only then
+// publishes its own record; one rank of each other node waits for that, and so keeps its node out
+// of the fence. Two rounds of messages, some milliseconds.
+bool PmixClient::all_nodes_have_started(Deadline deadline) const {
+  const std::string own = told(namespace_, static_cast<pmix_rank_t>(rank_), PMIX_HOSTNAME);
+  std::vector<int> wait_for;
+  if (rank_ == 0) {
+    const std::string nodes = told(namespace_, PMIX_RANK_WILDCARD, PMIX_NODE_LIST);
+    for (const std::string_view node : split(nodes, ',')) {
+      const int first = node == own ? 0 : first_rank_on(namespace_, std::string(node));
+      if (first > 0) wait_for.push_back(first);
+    }
+  } else if (first_rank_on(namespace_, own) == rank_) {
+    wait_for.push_back(0);
+  }
+  for (const auto& record : look_up(namespace_, wait_for, kRecordKey, deadline)) {
+    if (!record) return false;
+  }
+  return true;
+}
+
+Expected<std::vector<std::string>> PmixClient::exchange(const std::string& record,
+                                                        Deadline deadline) {
+  const auto meet = [&] { return !meet_first_ || all_nodes_have_started(deadline); };
+  bool started = rank_ != 0 || meet();
+  Status published = publish(record);
+  if (!published.ok()) return published;
+  started = started && (rank_ == 0 || meet());
+  if (!started) return who_is_missing();
 
   auto fence = std::make_shared<Fence>();
   auto* request = new FenceRequest{fence, process(namespace_, PMIX_RANK_WILDCARD), {}};
   const bool yes = true;
   PMIX_INFO_LOAD(&request->collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-  rc = PMIx_Fence_nb(&request->everybody, 1, &request->collect, 1, fence_done, request);
+  const pmix_status_t rc =
+      PMIx_Fence_nb(&request->everybody, 1, &request->collect, 1, fence_done, request);
   if (rc != PMIX_SUCCESS) {
     fence_done(rc == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : rc, request);
   }
@@ -213,6 +280,8 @@ Status PmixClient::who_is_missing() const {
   for (int r = 0; r < size_; ++r) {
     if (!records[static_cast<size_t>(r)]) missing.push_back(r);
   }
+  // Rank 0 may have come, and wait for the others before it publishes its record.
+  if (meet_first_ && missing.size() > 1 && missing[0] == 0) missing.erase(missing.begin());
   if (missing.empty()) {
     return error(Code::kTimeout,
                  "all %d ranks have started, but the launcher did not bring their records together "

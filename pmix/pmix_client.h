@@ -29,13 +29,16 @@ class PmixClient final : public Bootstrap {
 
  private:
   PmixClient() = default;
+  Status publish(const std::string& record) const;
+  bool all_nodes_have_started(Deadline deadline) const;
   Status who_is_missing() const;  // the error of an exchange whose deadline has passed
 
   std::string namespace_;
   int rank_ = 0;
   int size_ = 1;
   bool slurm_step_ = false;
-  bool connected_ = false;  // we hold a reference on libpmix
+  bool meet_first_ = false;  // before the fence: see all_nodes_have_started
+  bool connected_ = false;   // we hold a reference on libpmix
 };
 
 }  // namespace hvd

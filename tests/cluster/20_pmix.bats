@@ -43,9 +43,21 @@ teardown() {
   expect_lines 3 "of 3 in its step: records right$"
 }
 
-@test "a rank on another node that does not come is named with its node, by everybody, at the deadline" {
-  run -1 on_cluster srun --mpi=pmix --kill-on-bad-exit=0 -N2 -n4 --ntasks-per-node=2 "$probe" late 3 1000
-  expect_lines 3 "^error: rank 3 on node1 did not come to hvd_init in time\. "
+@test "a rank that does not come is named with its node, by everybody on all nodes, at the deadline" {
+  local late node
+  while read -r late node; do
+    run -1 on_cluster srun --mpi=pmix --kill-on-bad-exit=0 -N3 -n6 --ntasks-per-node=2 "$probe" late "$late" 1000
+    expect_lines 5 "^error: rank $late on $node did not come to hvd_init in time\. "
+  done <<<$'0 node0\n3 node1\n4 node2'
+}
+
+# Slurm's own race (see pmix_client.cc): 8 of 100 such starts hung before ranks waited for each other's nodes.
+@test "20 starts in a row, the node with most ranks the last to be ready" {
+  for i in {1..20}; do
+    run -0 --separate-stderr on_cluster srun --mpi=pmix -N4 -n8 "$probe" exchange
+    expect_lines 8 "of 8 in its step: records right$"
+    [ "$stderr" = "" ]
+  done
 }
 
 @test "tasks of a step without PMIx are an error, not many jobs; one task is a job of its own" {
@@ -56,7 +68,7 @@ teardown() {
 }
 
 @test "a step inside a step does not take the outer one's PMIx for its own" {
-  run -1 on_cluster srun --mpi=pmix -N1 -n1 srun --mpi=none --overlap -n2 "$probe" exchange
+  run -1 on_cluster srun --mpi=pmix -N1 -n1 srun --mpi=none --overlap -n2 -O "$probe" exchange
   expect_lines 2 '^error: this Slurm step has 2 tasks but no PMIx, so they cannot find each other; what it has was inherited from step [0-9]+\.[0-9]+\. '
   run -0 on_cluster srun --mpi=pmix -N1 -n1 srun --mpi=none --overlap -n1 "$probe" exchange
   expect_lines 1 "^rank 0 of 1 alone: records right$"

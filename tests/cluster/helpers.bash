@@ -43,7 +43,7 @@ cluster_nodes() {
 assert_no_drain() {
   local states
   states=$(on_cluster sinfo --noheader --Node --format='%N %T %E') || return 1
-  if grep -Evq ' (idle|mixed|allocated|completing) ' <<<"$states"; then
+  if grep -Evq ' (idle|mixed|allocated|completing|planned) ' <<<"$states"; then
     printf 'nodes are out of service:\n%s\n' "$states" >&2
     return 1
   fi
