@@ -53,7 +53,7 @@ teardown() {
 
 # Slurm's own race (see pmix_client.cc): 8 of 100 such starts hung before ranks waited for each other's nodes.
 @test "20 starts in a row, the node with most ranks the last to be ready" {
-  for i in {1..20}; do
+  for _ in {1..20}; do
     run -0 --separate-stderr on_cluster srun --mpi=pmix -N4 -n8 "$probe" exchange
     expect_lines 8 "of 8 in its step: records right$"
     [ "$stderr" = "" ]
