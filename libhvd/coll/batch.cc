@@ -8,7 +8,8 @@
 namespace hvd {
 namespace {
 
-// Sums with many sources and a scale afterwards go in pieces that stay in the first-level cache.
+// Sums and what goes with them (a scale before or after) go in pieces that stay in the first-level
+// cache.
 constexpr size_t kPieceBytes = 8 << 10;
 
 }  // namespace
@@ -23,46 +24,73 @@ Batch::Batch(BatchPlan plan, std::vector<Segment> segments)
 }
 
 template <typename Fn>
-void Batch::for_each_piece(uint64_t block, size_t most_bytes, Fn fn) const {
+void Batch::for_each_piece(uint64_t block, Range part, size_t most_bytes, Fn fn) const {
+  if (part.size() == 0) return;
   const size_t size = size_of(plan_.type);
   const size_t most = std::max<size_t>(1, most_bytes / size);
-  const size_t begin = (block - plan_.first_block) * plan_.block_elements;
-  const size_t end = begin + plan_.elements_of(block);
+  const size_t block_begin = (block - plan_.first_block) * plan_.block_elements;
+  const size_t begin = block_begin + part.begin;
+  const size_t end = block_begin + part.end;
   auto it = std::upper_bound(begins_.begin(), begins_.end(), begin);
   size_t index = static_cast<size_t>(it - begins_.begin()) - 1;
   for (size_t at = begin; at < end;) {
     const Segment& segment = segments_[index];
     const size_t within = at - begins_[index];
     const size_t n = std::min({segment.elements - within, end - at, most});
-    if (n > 0) fn(segment, within, (at - begin) * size, n);
+    if (n > 0) fn(segment, within, (at - block_begin) * size, n);
     at += n;
     if (within + n == segment.elements) ++index;
   }
 }
 
-void Batch::pack(uint64_t block, char* slot) const {
+void Batch::pack(uint64_t block, Range skip, char* slot) const {
   const size_t size = size_of(plan_.type);
-  for_each_piece(block, SIZE_MAX, [&](const Segment& s, size_t within, size_t offset, size_t n) {
-    kernels().scale(plan_.type, slot + offset, s.input + within * size, n, s.before);
-  });
+  const Range all = all_of(block);
+  for (Range part : {Range{0, skip.begin}, Range{std::max(skip.begin, skip.end), all.end}}) {
+    for_each_piece(
+        block, part, SIZE_MAX, [&](const Segment& s, size_t within, size_t offset, size_t n) {
+          kernels().scale(plan_.type, slot + offset, s.input + within * size, n, s.before);
+        });
+  }
+}
+
+void Batch::reduce(uint64_t block, Range shard, char* const* slots, int count, int me,
+                   char* result) const {
+  const size_t size = size_of(plan_.type);
+  std::vector<const void*> from(static_cast<size_t>(count));
+  for_each_piece(block, shard, kPieceBytes,
+                 [&](const Segment& s, size_t within, size_t offset, size_t n) {
+                   for (int i = 0; i < count; ++i) from[i] = slots[i] + offset;
+                   const char* own = s.input + within * size;
+                   if (s.before.identity()) {
+                     from[me] = own;
+                   } else {
+                     kernels().scale(plan_.type, slots[me] + offset, own, n, s.before);
+                   }
+                   kernels().sum(plan_.type, result + offset, from.data(), count, n);
+                 });
 }
 
 void Batch::unpack(uint64_t block, const char* slot) const {
   const size_t size = size_of(plan_.type);
-  for_each_piece(block, SIZE_MAX, [&](const Segment& s, size_t within, size_t offset, size_t n) {
-    kernels().scale(plan_.type, s.output + within * size, slot + offset, n, s.after);
-  });
+  for_each_piece(block, all_of(block), SIZE_MAX,
+                 [&](const Segment& s, size_t within, size_t offset, size_t n) {
+                   kernels().scale(plan_.type, s.output + within * size, slot + offset, n, s.after);
+                 });
 }
 
-void Batch::sum(uint64_t block, const char* const* slots, int count) const {
+void Batch::sum(uint64_t block, const char* const* slots, int count, int me) const {
   const size_t size = size_of(plan_.type);
   std::vector<const void*> from(static_cast<size_t>(count));
-  for_each_piece(block, kPieceBytes, [&](const Segment& s, size_t within, size_t offset, size_t n) {
-    for (int i = 0; i < count; ++i) from[i] = slots[i] + offset;
-    char* to = s.output + within * size;
-    kernels().sum(plan_.type, to, from.data(), count, n);
-    if (!s.after.identity()) kernels().scale(plan_.type, to, to, n, s.after);
-  });
+  for_each_piece(block, all_of(block), kPieceBytes,
+                 [&](const Segment& s, size_t within, size_t offset, size_t n) {
+                   for (int i = 0; i < count; ++i) from[i] = slots[i] + offset;
+                   char* to = s.output + within * size;
+                   // In place the own elements are where the sum goes: read them there, once.
+                   if (s.input == s.output && s.before.identity() && me < 4) from[me] = to;
+                   kernels().sum(plan_.type, to, from.data(), count, n);
+                   if (!s.after.identity()) kernels().scale(plan_.type, to, to, n, s.after);
+                 });
 }
 
 }  // namespace hvd

@@ -28,18 +28,25 @@ class Batch {
   const BatchPlan& plan() const { return plan_; }
   const std::vector<Segment>& segments() const { return segments_; }
 
-  // Elements of `block` (absolute) from the user's tensors to `slot`, scaled by `before`.
-  void pack(uint64_t block, char* slot) const;
+  // Elements of `block` (absolute) from the user's tensors to `slot`, scaled by `before`; but not
+  // those of `skip`, which nobody else reads.
+  void pack(uint64_t block, Range skip, char* slot) const;
+  // result[shard] = the sum over `count` slots, in order. Slot `me` is this rank's own and was
+  // packed without the shard: that comes from the user's tensors.
+  void reduce(uint64_t block, Range shard, char* const* slots, int count, int me,
+              char* result) const;
   // From `slot` to the user's tensors, scaled by `after`.
   void unpack(uint64_t block, const char* slot) const;
-  // The sum over `count` slots, in order, to the user's tensors, scaled by `after`.
-  void sum(uint64_t block, const char* const* slots, int count) const;
+  // The sum over `count` slots, in order, to the user's tensors, scaled by `after`. Slot `me` is
+  // this rank's own.
+  void sum(uint64_t block, const char* const* slots, int count, int me) const;
 
  private:
   // Calls fn(segment, first element within it, offset in the block in bytes, elements) for each
-  // piece of a tensor that lies in the block, cut so that a piece fits the first-level cache.
+  // piece of a tensor that lies in `part` of the block, cut to at most so many bytes.
   template <typename Fn>
-  void for_each_piece(uint64_t block, size_t most_bytes, Fn fn) const;
+  void for_each_piece(uint64_t block, Range part, size_t most_bytes, Fn fn) const;
+  Range all_of(uint64_t block) const { return {0, plan_.elements_of(block)}; }
 
   BatchPlan plan_;
   std::vector<Segment> segments_;

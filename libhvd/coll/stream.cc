@@ -4,7 +4,8 @@
 // pipeline does not drain between batches.
 //
 // What a block needs, by stage (n local ranks, s owners = local ranks 0..s-1):
-//   pack    slot free: done >= b+1-slots of all n         (broadcast: the root only)
+//   pack    slot free: done >= b+1-slots of all n         (broadcast: the root only; an owner packs
+//           all but its own shard, which it reads from the user's tensors when it reduces)
 //   reduce  allreduce: packed > b of all n; broadcast: on the root's node packed > b of the root,
 //           elsewhere the result slot is free              (owners only)
 //   cross   its own messages                               (owners only)
@@ -79,13 +80,17 @@ bool Stream::pack_one() {
     const bool root = plan.root_node == geometry_.node && plan.root_local == geometry_.local_rank;
     if (root) {
       if (!slot_free(block)) return false;
-      batch->pack(block, slot(geometry_.local_rank, block));
+      batch->pack(block, Range(), slot(geometry_.local_rank, block));
       flags_[geometry_.local_rank].packed.store(block + 1, std::memory_order_seq_cst);
       rouse_();
     }
   } else {
     if (!slot_free(block)) return false;
-    batch->pack(block, slot(geometry_.local_rank, block));
+    Range own;
+    if (!plan.direct && geometry_.local_rank < plan.shards) {
+      own = shard_range(plan.elements_of(block), plan.shards, geometry_.local_rank);
+    }
+    batch->pack(block, own, slot(geometry_.local_rank, block));
     post(&Flags::packed, block + 1, geometry_.local_size);
   }
   next(&pack_);
@@ -112,11 +117,10 @@ Status Stream::reduce_one(bool* moved) {
     }
   } else {
     if (!all(&Flags::packed, block + 1, geometry_.local_size)) return ok_status();
-    std::vector<const void*> from(static_cast<size_t>(geometry_.local_size));
-    const size_t offset = shard.begin * size_of(plan.type);
-    for (int i = 0; i < geometry_.local_size; ++i) from[i] = slot(i, block) + offset;
-    kernels().sum(plan.type, result(block) + offset, from.data(), geometry_.local_size,
-                  shard.size());
+    std::vector<char*> slots(static_cast<size_t>(geometry_.local_size));
+    for (int i = 0; i < geometry_.local_size; ++i) slots[i] = slot(i, block);
+    batch->reduce(block, shard, slots.data(), geometry_.local_size, geometry_.local_rank,
+                  result(block));
   }
   start_crossing(*batch, block, shard);
   next(&reduce_);
@@ -182,7 +186,7 @@ bool Stream::unpack_one(const std::function<void(const Batch&)>& finished) {
     if (!all(&Flags::packed, block + 1, geometry_.local_size)) return false;
     std::vector<const char*> slots(static_cast<size_t>(geometry_.local_size));
     for (int i = 0; i < geometry_.local_size; ++i) slots[i] = slot(i, block);
-    batch->sum(block, slots.data(), geometry_.local_size);
+    batch->sum(block, slots.data(), geometry_.local_size, geometry_.local_rank);
   } else {
     if (plan.direct) {
       const auto& packed = flags_[plan.root_local].packed;

@@ -23,7 +23,7 @@ struct Scale {
 struct Kernels {
   const char* name;  // "avx512", "avx2", "portable"
   // to[i] = (from[0][i] + from[1][i]) + ... + from[count-1][i]; count >= 1. `to` may be one of the
-  // sources, and does not overlap them otherwise.
+  // first four sources, and does not overlap them otherwise.
   void (*sum)(DataType type, void* to, const void* const* from, int count, size_t n);
   // to[i] = scale(from[i]); `to` may be `from`.
   void (*scale)(DataType type, void* to, const void* from, size_t n, Scale scale);

@@ -54,7 +54,7 @@ TEST_CASE("the built-in values", "[base]") {
   CHECK(settings.text(Setting::kMpi) == "auto");
   CHECK(settings.text(Setting::kLogLevel) == "warning");
   CHECK_FALSE(settings.flag(Setting::kLogHideTime));
-  CHECK(settings.number(Setting::kBlockSize) == 256 << 10);
+  CHECK(settings.number(Setting::kBlockSize) == 0);
   CHECK(settings.number(Setting::kSlots) == 4);
   for (const SettingRow& row : hvd::setting_rows()) {
     CHECK(settings.origin(row.setting) == Origin::kDefault);
