@@ -6,7 +6,7 @@ noinst_LTLIBRARIES += libhvd/libbase.la libhvd/libcore.la
 lib_LTLIBRARIES += libhvd/libhvd.la
 include_HEADERS += libhvd/hvd.h
 pkgconfig_DATA += libhvd/hvd.pc
-EXTRA_DIST += libhvd/libhvd.map
+EXTRA_DIST += README.md libhvd/README.md libhvd/libhvd.map
 
 # base/ and topo/: no MPI, no CUDA, no PMIx, no Slurm.
 libhvd_libbase_la_SOURCES = \

@@ -20,15 +20,18 @@ tests_unit_libmain_a_CXXFLAGS = -std=c++17 $(HVD_WARNINGS)
 tests_unit_unit_SOURCES = \
   tests/unit/address_test.cc \
   tests/unit/catch.h \
+  tests/unit/control_test.cc \
   tests/unit/engine_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
+  tests/unit/kernels_test.cc \
   tests/unit/launch_test.cc \
   tests/unit/layout_test.cc \
   tests/unit/log_test.cc \
   tests/unit/node_link_test.cc \
   tests/unit/parse_test.cc \
   tests/unit/perf_test.cc \
+  tests/unit/plan_test.cc \
   tests/unit/processes.h \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
