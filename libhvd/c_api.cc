@@ -107,6 +107,10 @@ Status read_tensor(const hvd_tensor* tensor, Description* description, Segment* 
       return error(Code::kInvalid, "shape[%d] is %lld, less than 0", i,
                    static_cast<long long>(extent));
     }
+    if (extent == 0) elements = 0;
+  }
+  for (int i = 0; i < tensor->ndim; ++i) {
+    const int64_t extent = tensor->shape[i];
     if (__builtin_mul_overflow(elements, extent, &elements) || elements > (INT64_MAX >> 4)) {
       return error(Code::kInvalid, "the tensor has more elements than memory has bytes");
     }
@@ -172,8 +176,14 @@ int hvd_init(void) {
     if (Runtime* runtime = the_runtime.load()) {
       return runtime->engine().open() ? ok_status() : runtime->reopen();
     }
-    Expected<std::unique_ptr<Runtime>> runtime =
-        Runtime::start([](const char* name) { return static_cast<const char*>(getenv(name)); });
+    static bool exchanged = false;
+    if (exchanged) {
+      return error(Code::kState,
+                   "hvd_init has failed after the ranks had met, which happens once per process; "
+                   "end this process and start the job again");
+    }
+    Expected<std::unique_ptr<Runtime>> runtime = Runtime::start(
+        [](const char* name) { return static_cast<const char*>(getenv(name)); }, &exchanged);
     if (!runtime.ok()) return runtime.status();
     the_runtime.store(runtime->release());
     pthread_atfork(nullptr, nullptr, in_forked_child);

@@ -31,6 +31,7 @@ std::optional<Record> decode(std::string_view bytes) {
   record.fusion_bytes = r.i64();
   record.cache_capacity = r.i64();
   record.cycle_ns = r.i64();
+  record.mpi = r.string();
   // Another version may have put more behind it; that is for the comparison of versions.
   if (!r.ok()) return std::nullopt;
   return record;
@@ -54,6 +55,7 @@ std::string Record::encode() const {
   w.i64(fusion_bytes);
   w.i64(cache_capacity);
   w.i64(cycle_ns);
+  w.string(mpi);
   return w.take();
 }
 

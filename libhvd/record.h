@@ -28,6 +28,7 @@ struct Record {
   int64_t fusion_bytes = 0;
   int64_t cache_capacity = 0;
   int64_t cycle_ns = 0;
+  std::string mpi;  // HOROVOD_MPI
 
   std::string encode() const;
 };

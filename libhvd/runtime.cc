@@ -59,11 +59,15 @@ struct Runtime::Meeting {
 
 Runtime::~Runtime() = default;
 
-Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get) {
+Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get, bool* exchanged) {
   std::unique_ptr<Runtime> runtime(new Runtime());
   if (Status s = runtime->read_settings(get); !s.ok()) return s;
   if (Status s = runtime->meet(get); !s.ok()) return s;
+  *exchanged = true;
+  if (Status s = runtime->check_channel(); !s.ok()) return s;
   if (Status s = runtime->connect(); !s.ok()) return s;
+  if (Status s = runtime->open_channel(); !s.ok()) return s;
+  runtime->bootstrap_->release();
   return runtime;
 }
 
@@ -116,6 +120,7 @@ Status Runtime::meet(const Getenv& get) {
   record.fusion_bytes = settings_.number(Setting::kFusionThreshold);
   record.cache_capacity = settings_.number(Setting::kCacheCapacity);
   record.cycle_ns = settings_.ns(Setting::kCycleTime);
+  record.mpi = settings_.text(Setting::kMpi);
 
   Expected<std::optional<Handoff>> handoff = read_handoff(get);
   if (!handoff.ok()) return handoff.status();
@@ -212,38 +217,48 @@ Status Runtime::connect() {
     }
   }
   meeting_.reset();
-  if (Status s = open_channel(&parts); !s.ok()) return s;
-  bootstrap_->release();
   engine_ = std::make_unique<Engine>(std::move(parts));
   return ok_status();
 }
 
-Status Runtime::open_channel(Engine::Parts* parts) {
-  const std::string& mpi = settings_.text(Setting::kMpi);
-  const bool several = layout_.nodes() > 1;
-  if (!several && mpi != "eager") return ok_status();
-  if (mpi == "off") {
+bool Runtime::needs_channel() const { return layout_.nodes() > 1 || records_[0].mpi == "eager"; }
+
+// What would make open_channel() fail, found before anybody connects to anybody, and alike on all
+// ranks: rank 0's setting counts.
+Status Runtime::check_channel() const {
+  if (!needs_channel()) return ok_status();
+  if (records_[0].mpi == "off") {
     return error(Code::kInvalid,
                  "the job spans %d nodes and HOROVOD_MPI is \"off\"; tensors travel between nodes "
                  "by MPI: leave it at \"auto\"",
                  layout_.nodes());
   }
-#ifdef HVD_HAVE_MPI
-  Expected<std::unique_ptr<MpiChannel>> channel = MpiChannel::open(rank_, layout_.size, [this] {
-    mpi_ended_.store(true);
-    if (engine_) static_cast<void>(shutdown());
-  });
-  if (!channel.ok()) return channel.status();
-  mpi_ = channel->get();
-  parts->channel = std::move(*channel);
-  return ok_status();
-#else
-  static_cast<void>(parts);
+#ifndef HVD_HAVE_MPI
   return error(Code::kSystem,
                "the job spans %d nodes and this libhvd was built without MPI; build it with "
                "--with-mpi",
                layout_.nodes());
+#else
+  return ok_status();
 #endif
+}
+
+// MPI_Init has no deadline, so everybody comes to the start first; a rank that dies while the
+// others are in it is seen by the engine.
+Status Runtime::open_channel() {
+  if (!needs_channel()) return ok_status();
+#ifdef HVD_HAVE_MPI
+  const Deadline deadline = Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs);
+  if (Status s = engine_->meet(deadline); !s.ok()) return s.annotate("before MPI is initialised");
+  Expected<std::unique_ptr<MpiChannel>> channel = MpiChannel::open(rank_, layout_.size, [this] {
+    mpi_ended_.store(true);
+    static_cast<void>(shutdown());
+  });
+  if (!channel.ok()) return channel.status();
+  mpi_ = channel->get();
+  engine_->set_channel(std::move(*channel));
+#endif
+  return ok_status();
 }
 
 Status Runtime::shutdown() { return engine_->shutdown(Deadline::after_ms(kShutdownMs)); }
@@ -256,25 +271,31 @@ Status Runtime::reopen() {
 }
 
 void Runtime::at_exit(int status) {
-  // Any other status is a death, and the way that the others hear of it is that we are gone.
-  if (status != 0) return;
+  // exit() in a signal handler that interrupted the driving thread: it would wait for itself.
+  if (engine_->driven_by_this_thread()) return;
+  if (status != 0 && engine_->open()) {
+    // A death, and the way that the others hear of it is that we are gone.
+    engine_->stop();
+    return;
+  }
   static_cast<void>(shutdown());
+  bool leave = false;
 #ifdef HVD_HAVE_MPI
   if (mpi_ != nullptr && mpi_->owns_mpi() && !mpi_ended_.load()) {
     const Engine::Way way = engine_->leave(Deadline::after_ms(kAskToLeaveMs),
                                            Deadline::after_ms(kAskToLeaveMs + kGiveUpMs));
-    engine_->at_end();
-    engine_->stop();
-    if (way == Engine::Way::kFinalize) {
-      mpi_->finalize();
-    } else {
-      bootstrap_->leave();
-    }
-    return;
+    leave = way == Engine::Way::kLeave;
   }
 #endif
   engine_->at_end();
   engine_->stop();
+#ifdef HVD_HAVE_MPI
+  if (leave) {
+    bootstrap_->leave();
+  } else if (mpi_ != nullptr && !mpi_ended_.load()) {
+    mpi_->finalize();
+  }
+#endif
 }
 
 }  // namespace hvd

@@ -22,8 +22,9 @@ class MpiChannel;
 
 class Runtime {
  public:
-  // Finds the peers and connects to them; see hvd_init.
-  static Expected<std::unique_ptr<Runtime>> start(const Getenv& get);
+  // Finds the peers and connects to them; see hvd_init. After a failure *exchanged says whether
+  // records were exchanged: that happens once per process, so it cannot be tried again.
+  static Expected<std::unique_ptr<Runtime>> start(const Getenv& get, bool* exchanged);
   ~Runtime();
 
   int rank() const { return rank_; }
@@ -41,7 +42,9 @@ class Runtime {
   Status read_settings(const Getenv& get);
   Status meet(const Getenv& get);
   Status connect();
-  Status open_channel(Engine::Parts* parts);
+  bool needs_channel() const;
+  Status check_channel() const;
+  Status open_channel();
 
   struct Meeting;  // listeners and records, between meet() and connect()
 

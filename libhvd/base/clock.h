@@ -18,7 +18,10 @@ inline int64_t now_ns() {
 // A point in time; copyable. `never()` does not pass.
 class Deadline {
  public:
-  static Deadline after_ms(int64_t ms) { return Deadline(now_ns() + ms * 1000000); }
+  // More than 100 years ahead is never.
+  static Deadline after_ms(int64_t ms) {
+    return ms > INT64_MAX / 4000000 ? never() : Deadline(now_ns() + ms * 1000000);
+  }
   static Deadline never() { return Deadline(INT64_MAX); }
 
   bool passed() const { return at_ns_ != INT64_MAX && now_ns() >= at_ns_; }

@@ -42,6 +42,7 @@ Stream::Stream(const Geometry& geometry, char* base, Channel* channel,
 }
 
 void Stream::add(Batch batch) {
+  if (abandoned_) return;
   // A cursor that stands behind everything so far stands on the new batch now.
   const uint64_t number = first_batch_ + batches_.size();
   for (Cursor* cursor : {&pack_, &reduce_, &cross_, &unpack_}) {
@@ -247,6 +248,7 @@ char* Stream::source(const BatchPlan& plan, uint64_t block) const {
 }
 
 void Stream::abandon() {
+  abandoned_ = true;
   batches_.clear();
   // Messages under way may still write here: what they know stays where it is.
   if (channel_ != nullptr && channel_->outstanding() > 0) static_cast<void>(scratch_.release());

@@ -51,7 +51,12 @@ class Stream {
   uint64_t finished() const { return finished_; }  // batches, in the life of this object
 
   // True while the channel has messages under way: nothing rings a doorbell for those.
-  bool must_poll() const { return channel_ != nullptr && channel_->outstanding() > 0; }
+  bool must_poll() const {
+    return !abandoned_ && channel_ != nullptr && channel_->outstanding() > 0;
+  }
+
+  // For a job of several nodes whose channel came after this object; before the first batch.
+  void set_channel(Channel* channel) { channel_ = channel; }
 
   // Forgets all batches and never touches user memory, slots or channel again.
   void abandon();
@@ -102,6 +107,7 @@ class Stream {
   std::deque<Batch> batches_;
   uint64_t first_batch_ = 0;  // running number of batches_.front()
   uint64_t finished_ = 0;
+  bool abandoned_ = false;
   Cursor pack_;
   Cursor reduce_;
   Cursor cross_;

@@ -68,7 +68,8 @@ bool Aggregator::take(int child, Report report) {
       leave_said_ = true;
       return true;
     case Report::Kind::kNews:
-      return false;  // never waits for others: Control passes it on at once
+    case Report::Kind::kPresence:
+      return false;  // never waits for others: Control sees to it at once
   }
   return false;
 }
@@ -103,6 +104,7 @@ void Aggregator::apply(const Entry& entry) {
     case Entry::Kind::kFinalize:
     case Entry::Kind::kGranted:
     case Entry::Kind::kNews:
+    case Entry::Kind::kPresence:
       return;
   }
 }

@@ -63,6 +63,7 @@ std::vector<Report> Announcer::apply(const Entry& entry) {
     case Entry::Kind::kFinalize:
     case Entry::Kind::kGranted:
     case Entry::Kind::kNews:
+    case Entry::Kind::kPresence:
       break;
   }
   return again;

@@ -90,6 +90,10 @@ void Board::rouse() {
   }
 }
 
+void Board::ring_all() {
+  for (int i = 0; i < local_size_; ++i) ring_(i);
+}
+
 void Board::set_presence(Presence presence) {
   seats_[me_].presence.store(static_cast<uint32_t>(presence), std::memory_order_seq_cst);
 }

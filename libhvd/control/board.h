@@ -20,8 +20,9 @@ namespace hvd {
 
 class Board {
  public:
-  // What a rank's seat says about its process.
-  enum class Presence : uint32_t { kHere = 0, kAtEnd = 1 };  // kAtEnd: exits in order from here on
+  // What a rank's seat says about its process: kClosed between shutdown and the next init, kAtEnd
+  // at its end. In both it may vanish without being missed.
+  enum class Presence : uint32_t { kHere = 0, kClosed = 1, kAtEnd = 2 };
 
   static size_t bytes(int local_size);
 
@@ -47,15 +48,12 @@ class Board {
   void wake(int local_rank);
   // Rings everybody who sleeps (any thread).
   void rouse();
+  // Rings everybody, whatever their bits say: a rank that took the bits may have died before it
+  // rang.
+  void ring_all();
 
   void set_presence(Presence presence);
   Presence presence(int local_rank) const;
-
-  // How many epochs this rank has shut down; for the text of who has not.
-  void set_closed(uint64_t epochs) { seats_[me_].closed.store(epochs, std::memory_order_seq_cst); }
-  uint64_t closed(int local_rank) const {
-    return seats_[local_rank].closed.load(std::memory_order_seq_cst);
-  }
 
   // CPUs this rank may run on, for everybody's decision to spin; bit i is CPU i mod 1024.
   void set_cpus(const uint64_t (&cpus)[16]);
@@ -90,7 +88,6 @@ class Board {
     alignas(64) std::atomic<uint64_t> lane_read;
     alignas(64) std::atomic<uint64_t> schedule_read;
     alignas(64) std::atomic<uint32_t> presence;
-    std::atomic<uint64_t> closed;
     std::atomic<uint64_t> cpus[16];
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "flags are shared between processes");

@@ -86,7 +86,11 @@ bool Control::read_lanes() {
 bool Control::read_wire(int64_t) {
   Wire::Sink sink;
   sink.message = [this](int node, std::string_view message) { take_from_node(node, message); };
-  sink.closed = events_.closed;
+  sink.closed = [this](int node, const std::string& why) {
+    const bool in_order =
+        std::find(may_vanish_.begin(), may_vanish_.end(), node) != may_vanish_.end();
+    events_.closed(node, why, in_order);
+  };
   sink.news = [this](int node, std::string_view text) {
     const std::string line(text);
     spread_news(line, node);
@@ -105,9 +109,12 @@ void Control::take_from_node(int node, std::string_view message) {
       return;
     }
     for (const Entry& entry : entries) {
-      if (entry.kind != Entry::Kind::kNews) continue;
-      spread_news(entry.text, node);
-      events_.news(entry.text);
+      if (entry.kind == Entry::Kind::kNews) {
+        spread_news(entry.text, node);
+        events_.news(entry.text);
+      } else if (entry.kind == Entry::Kind::kPresence) {
+        note_presence(node, entry.rank);
+      }
     }
     distribute(entries);
     return;
@@ -118,6 +125,8 @@ void Control::take_from_node(int node, std::string_view message) {
   if (report && report->kind == Report::Kind::kNews) {
     spread_news(report->text, node);
     events_.news(report->text);
+  } else if (report && report->kind == Report::Kind::kPresence) {
+    note_presence(node, report->rank);
   } else if (child == children_.end() || !report || !aggregator_->take(index, *report)) {
     events_.broken(layout_.leader(node), "sent what is no message");
   }
@@ -153,7 +162,7 @@ void Control::distribute(const std::vector<Entry>& entries) {
     message = Writer();
   };
   for (const Entry& entry : entries) {
-    if (entry.kind == Entry::Kind::kNews) continue;
+    if (entry.kind == Entry::Kind::kNews || entry.kind == Entry::Kind::kPresence) continue;
     aggregator_->apply(entry);
     entry.encode(&message);
     if (message.bytes().size() > kMaxScheduleMessage / 2) send();
@@ -209,19 +218,38 @@ std::vector<std::string> Control::settle(const Entry& batch) {
   return names;
 }
 
+void Control::note_presence(int node, int may_vanish) {
+  may_vanish_.erase(std::remove(may_vanish_.begin(), may_vanish_.end(), node), may_vanish_.end());
+  if (may_vanish != 0) may_vanish_.push_back(node);
+}
+
+void Control::say_presence(bool may_vanish) {
+  Report up;
+  up.kind = Report::Kind::kPresence;
+  up.rank = may_vanish ? 1 : 0;
+  Entry down;
+  down.kind = Entry::Kind::kPresence;
+  down.rank = up.rank;
+  send_to_neighbours(up, down, -1);
+}
+
 void Control::spread_news(const std::string& line, int except) {
+  Report up;
+  up.kind = Report::Kind::kNews;
+  up.text = line;
+  Entry down;
+  down.kind = Entry::Kind::kNews;
+  down.text = line;
+  send_to_neighbours(up, down, except);
+}
+
+void Control::send_to_neighbours(const Report& up, const Entry& down, int except) {
   if (wire_ == nullptr) return;
-  Report report;
-  report.kind = Report::Kind::kNews;
-  report.text = line;
-  Entry entry;
-  entry.kind = Entry::Kind::kNews;
-  entry.text = line;
-  Writer down;
-  entry.encode(&down);
-  if (parent_ >= 0 && parent_ != except) wire_->send(parent_, report.encode());
+  Writer writer;
+  down.encode(&writer);
+  if (parent_ >= 0 && parent_ != except) wire_->send(parent_, up.encode());
   for (int child : children_) {
-    if (child != except) wire_->send(child, down.bytes());
+    if (child != except) wire_->send(child, writer.bytes());
   }
 }
 

@@ -27,8 +27,8 @@ class Control {
   struct Events {
     // A line about a death came from another node; `from` is the neighbour.
     std::function<void(const std::string& line)> news;
-    // The connection to a neighbour's leader ended.
-    std::function<void(int node, const std::string& why)> closed;
+    // The connection to a neighbour's leader ended; `in_order`: it had said that it may.
+    std::function<void(int node, const std::string& why, bool in_order)> closed;
     // A local rank or a neighbour sent what is no message.
     std::function<void(int rank, const char* what)> broken;
   };
@@ -60,6 +60,11 @@ class Control {
   // Tells all neighbours but `except` (-1: nobody) that a rank died. Leaders only.
   void spread_news(const std::string& line, int except);
 
+  // Tells all neighbours whether this leader may vanish without being missed. Leaders only.
+  void say_presence(bool may_vanish);
+  // True once the system has taken all that was to be sent.
+  bool sent() const { return wire_ == nullptr || wire_->queued() == 0; }
+
   // When progress() has something to do that only waits for the clock; INT64_MAX if nothing.
   int64_t due_ns() const { return scheduler_ ? scheduler_->due_ns() : INT64_MAX; }
   // True while something waits for room on the board: nobody rings when there is some.
@@ -76,6 +81,8 @@ class Control {
   void publish(std::string message);
   bool flush_schedule();
   void take_from_node(int node, std::string_view message);
+  void note_presence(int node, int may_vanish);
+  void send_to_neighbours(const Report& up, const Entry& down, int except);
 
   const Layout& layout_;
   const int rank_;
@@ -91,6 +98,7 @@ class Control {
   std::unique_ptr<Aggregator> aggregator_;  // leaders
   std::unique_ptr<Scheduler> scheduler_;    // the root
 
+  std::vector<int> may_vanish_;       // neighbours that have said so
   std::deque<std::string> reports_;   // for the leader, while the lane is full
   std::deque<std::string> schedule_;  // for the board, while a reader is behind
   std::deque<Entry> entries_;         // for this rank

@@ -57,6 +57,8 @@ const char* name_of(OpKind kind) {
 }
 
 int64_t Description::elements() const {
+  // An empty tensor's other extents may be anything.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t n = 1;
   for (int64_t extent : shape) n *= extent;
   return n;
@@ -89,11 +91,11 @@ std::optional<Description> Description::decode(std::string_view bytes) {
       op > static_cast<uint8_t>(ReduceOp::kSum) || dims > kMaxDims || d.root < 0) {
     return std::nullopt;
   }
-  int64_t elements = 1;
-  for (uint32_t i = 0; i < dims; ++i) {
-    const int64_t extent = r.i64();
+  for (uint32_t i = 0; i < dims; ++i) d.shape.push_back(r.i64());
+  const bool empty = std::find(d.shape.begin(), d.shape.end(), 0) != d.shape.end();
+  int64_t elements = empty ? 0 : 1;
+  for (int64_t extent : d.shape) {
     if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements)) return std::nullopt;
-    d.shape.push_back(extent);
   }
   if (!r.ok() || !r.at_end()) return std::nullopt;
   d.kind = static_cast<OpKind>(kind);

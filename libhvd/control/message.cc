@@ -61,6 +61,7 @@ std::string Report::encode() const {
       write_opinions(&w, opinions);
       break;
     case Kind::kGoodbye:
+    case Kind::kPresence:
       w.i32(rank);
       break;
     case Kind::kNews:
@@ -78,7 +79,7 @@ std::optional<Report> Report::decode(std::string_view bytes) {
   Reader r(bytes);
   Report report;
   const uint8_t kind = r.u8();
-  if (kind < static_cast<uint8_t>(Kind::kReady) || kind > static_cast<uint8_t>(Kind::kNews)) {
+  if (kind < static_cast<uint8_t>(Kind::kReady) || kind > static_cast<uint8_t>(Kind::kPresence)) {
     return std::nullopt;
   }
   report.kind = static_cast<Kind>(kind);
@@ -95,6 +96,7 @@ std::optional<Report> Report::decode(std::string_view bytes) {
       }
       break;
     case Kind::kGoodbye:
+    case Kind::kPresence:
       report.rank = r.i32();
       break;
     case Kind::kNews:
@@ -129,6 +131,7 @@ void Entry::encode(Writer* w) const {
       w->string(text);
       break;
     case Kind::kLeft:
+    case Kind::kPresence:
       w->i32(rank);
       break;
     case Kind::kNews:
@@ -144,7 +147,7 @@ void Entry::encode(Writer* w) const {
 Entry Entry::decode(Reader* r) {
   Entry entry;
   const uint8_t kind = r->u8();
-  if (kind < static_cast<uint8_t>(Kind::kDefine) || kind > static_cast<uint8_t>(Kind::kNews)) {
+  if (kind < static_cast<uint8_t>(Kind::kDefine) || kind > static_cast<uint8_t>(Kind::kPresence)) {
     r->fail();
     return entry;
   }
@@ -169,6 +172,7 @@ Entry Entry::decode(Reader* r) {
       entry.text = r->string();
       break;
     case Kind::kLeft:
+    case Kind::kPresence:
       entry.rank = r->i32();
       break;
     case Kind::kNews:

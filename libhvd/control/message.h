@@ -20,19 +20,20 @@ using Ticket = uint64_t;  // a known (name, description); never used twice; 0 is
 // What a child says to its parent. A child speaks for the ranks below it.
 struct Report {
   enum class Kind : uint8_t {
-    kReady = 1,    // all ranks below have submitted these tickets
-    kSubmit = 2,   // all ranks below have submitted this name, with these descriptions
-    kGoodbye = 3,  // `rank` below has shut down; more may follow
-    kAllGone = 4,  // all ranks below have shut down
-    kBye = 5,      // all ranks below are at the end of their process
-    kLeave = 6,    // a rank below waits at the end of its process and wants to go
-    kNews = 7,     // a rank is gone: `text` is the line, already written by who found out
+    kReady = 1,     // all ranks below have submitted these tickets
+    kSubmit = 2,    // all ranks below have submitted this name, with these descriptions
+    kGoodbye = 3,   // `rank` below has shut down; more may follow
+    kAllGone = 4,   // all ranks below have shut down
+    kBye = 5,       // all ranks below are at the end of their process
+    kLeave = 6,     // a rank below waits at the end of its process and wants to go
+    kNews = 7,      // a rank is gone: `text` is the line, already written by who found out
+    kPresence = 8,  // the sender itself: `rank` is 0 here, 1 may vanish without being missed
   };
   Kind kind = Kind::kReady;
   std::vector<Ticket> tickets;    // kReady
   std::string name;               // kSubmit
   std::vector<Opinion> opinions;  // kSubmit; one without ranks: all ranks below agree
-  int32_t rank = 0;               // kGoodbye
+  int32_t rank = 0;               // kGoodbye, kPresence
   std::string text;               // kNews
 
   std::string encode() const;
@@ -47,10 +48,11 @@ struct Entry {
     kBatch = 3,   // run these tickets as one stream that begins at block `first_block`
     kFail = 4,    // the operation `name` fails with `text` (kMismatch)
     kLeft = 5,    // `rank` has shut down: nothing that needs it will be scheduled any more
-    kEpochEnd = 6,  // all ranks have shut down; a new epoch begins with empty tables
-    kFinalize = 7,  // all ranks are at their end: MPI can be finalised
-    kGranted = 8,   // leave without finalising MPI, whoever is at the end
-    kNews = 9,      // a rank is gone: `text` is the line, already written
+    kEpochEnd = 6,   // all ranks have shut down; a new epoch begins with empty tables
+    kFinalize = 7,   // all ranks are at their end: MPI can be finalised
+    kGranted = 8,    // leave without finalising MPI, whoever is at the end
+    kNews = 9,       // a rank is gone: `text` is the line, already written
+    kPresence = 10,  // the sender itself: `rank` is 0 here, 1 may vanish without being missed
   };
   Kind kind = Kind::kBatch;
   Ticket ticket = 0;

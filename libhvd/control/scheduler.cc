@@ -44,6 +44,7 @@ void Scheduler::take(Report report, int64_t now_ns) {
       entry.kind = Entry::Kind::kGranted;
       break;
     case Report::Kind::kNews:
+    case Report::Kind::kPresence:
       return;
   }
   add(std::move(entry));

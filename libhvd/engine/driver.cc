@@ -62,59 +62,66 @@ void Driver::stop() {
 }
 
 bool Driver::drive_until(const std::function<bool()>& done, Deadline deadline) {
+  // Counted before done() is asked: who finishes something afterwards sees that somebody waits.
+  users_inside_.fetch_add(1);
   std::unique_lock<std::mutex> lock(mutex_);
+  bool result = true;
   while (!done()) {
-    if (deadline.passed()) return false;
+    if (deadline.passed()) {
+      result = false;
+      break;
+    }
     if (who_ == Who::kNobody) {
       who_ = Who::kUser;
+      user_thread_.store(pthread_self());
       lock.unlock();
       run(done, deadline, true);
       lock.lock();
       who_ = Who::kNobody;
+      user_thread_.store(pthread_t());
       ++user_drives_;
-      if (users_waiting_.load() > 0) {
-        users_.notify_all();
-      } else if (background_off_) {
-        background_.notify_all();
-      }
+      users_.notify_all();
       continue;
     }
-    users_waiting_.fetch_add(1);
     if (who_ == Who::kBackground && !hand_over_.load()) {
       hand_over_.store(true);
       work_.interrupt();
     }
-    const int ms = deadline.poll_ms(1000);
-    users_.wait_for(lock, std::chrono::milliseconds(ms));
-    users_waiting_.fetch_sub(1);
+    users_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms(1000)));
   }
-  return true;
+  users_inside_.fetch_sub(1);
+  // Whoever is the last to go leaves the engine to the background thread.
+  if (who_ == Who::kNobody && background_off_) background_.notify_all();
+  return result;
 }
 
 void Driver::run(const std::function<bool()>& done, Deadline deadline, bool user) {
   const bool spin = user && work_.may_spin();
+  const int nobody_else = user ? 1 : 0;
   int64_t idle_since = 0;
   while (!done()) {
-    if (work_.progress()) {
-      idle_since = 0;
-      if (users_waiting_.load() > 0) {
-        std::lock_guard<std::mutex> lock(mutex_);
-        users_.notify_all();
-      }
-      continue;
-    }
     const int64_t now = now_ns();
     if (now >= deadline.at_ns()) return;
-    if (idle_since == 0) idle_since = now;
-    const int64_t waited = now - idle_since;
-    const int64_t look = !user ? kBackgroundLookNs : work_.busy() ? kLookWhileBusyNs : kLookNs;
-    if (spin && waited < kSpinNs) {
-      relax();
-    } else if (waited < look) {
-      sched_yield();
-    } else {
-      work_.sleep(deadline);
+    bool moved = work_.progress();
+    if (moved) {
       idle_since = 0;
+    } else {
+      if (idle_since == 0) idle_since = now;
+      const int64_t waited = now - idle_since;
+      const int64_t look = !user ? kBackgroundLookNs : work_.busy() ? kLookWhileBusyNs : kLookNs;
+      if (spin && waited < kSpinNs) {
+        relax();
+      } else if (waited < look) {
+        sched_yield();
+      } else {
+        work_.sleep(deadline);
+        idle_since = 0;
+        moved = true;  // perhaps: it looks once more before it sleeps
+      }
+    }
+    if (moved && users_inside_.load() > nobody_else) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      users_.notify_all();
     }
   }
 }
@@ -126,7 +133,7 @@ void Driver::background() {
   while (!stopping_) {
     const bool quiet = seen == user_drives_;
     seen = user_drives_;
-    if (who_ == Who::kNobody && quiet && users_waiting_.load() == 0) {
+    if (who_ == Who::kNobody && quiet && users_inside_.load() == 0) {
       naps = 0;
       who_ = Who::kBackground;
       hand_over_.store(false);

@@ -10,6 +10,8 @@
 // background thread looks in after a nap. Only if it gave up looking (a long wait) it is woken.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -39,6 +41,9 @@ class Driver {
   // lock: it is called often, also under the driver's.
   bool drive_until(const std::function<bool()>& done, Deadline deadline);
 
+  // True in a signal handler that interrupted the driving thread: it must not wait for itself.
+  bool driven_by_this_thread() const { return user_thread_.load() == pthread_self(); }
+
   // Ends the background thread; only drive_until() moves the engine afterwards.
   void stop();
 
@@ -55,8 +60,9 @@ class Driver {
   uint64_t user_drives_ = 0;     // times a user's thread has driven
   bool background_off_ = false;  // it sleeps until it is notified
   bool stopping_ = false;
-  std::atomic<bool> hand_over_{false};  // the background thread is asked to let go
-  std::atomic<int> users_waiting_{0};
+  std::atomic<bool> hand_over_{false};               // the background thread is asked to let go
+  std::atomic<int> users_inside_{0};                 // threads in drive_until
+  std::atomic<pthread_t> user_thread_{pthread_t()};  // the one that drives, if a user's does
   std::thread thread_;
 };
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How an engine ends: deaths of others, shutdown and the next epoch, and the end of the process.
+#include <memory>
+
 #include "libhvd/control/tree.h"
 #include "libhvd/engine/engine.h"
 
 namespace hvd {
 namespace {
+
+// What is left to say at an end has so long to be sent.
+constexpr int64_t kSendMs = 1000;
 
 Report word(Report::Kind kind, int rank) {
   Report report;
@@ -45,8 +50,8 @@ Control::Events Engine::control_events() {
     spread_ = true;
     fate_->news(line);
   };
-  events.closed = [this](int node, const std::string& why) {
-    fate_->neighbour_gone(node, why, granted_.load() || finalize_.load());
+  events.closed = [this](int node, const std::string& why, bool in_order) {
+    fate_->neighbour_gone(node, why, in_order || granted_.load() || finalize_.load());
   };
   events.broken = [this](int rank, const char* what) { fate_->broken(rank, what); };
   return events;
@@ -95,6 +100,16 @@ bool Engine::run_tasks() {
   return true;
 }
 
+// True once the thread that drives has run the task; the task owns what it needs.
+bool Engine::run_on_driver(std::function<void()> task, Deadline deadline) {
+  auto ran = std::make_shared<std::atomic<bool>>(false);
+  later([task = std::move(task), ran] {
+    task();
+    ran->store(true);
+  });
+  return driver_->drive_until([ran] { return ran->load(); }, deadline);
+}
+
 Status Engine::await(const std::function<bool()>& done, Deadline deadline,
                      const std::string& what) {
   const bool reached =
@@ -105,51 +120,95 @@ Status Engine::await(const std::function<bool()>& done, Deadline deadline,
   return Status(Code::kTimeout, what);
 }
 
+Status Engine::meet(Deadline deadline) {
+  Description description;
+  description.kind = OpKind::kBarrier;
+  Expected<int64_t> handle = submit("horovod.start", description, Segment());
+  if (!handle.ok()) return handle.status();
+  const OperationPtr operation = table_.find(*handle);
+  if (!driver_->drive_until([&] { return operation->done.load(); }, deadline)) {
+    return Status(Code::kTimeout, "not all ranks have come to the start");
+  }
+  table_.release(*handle);
+  return operation->status;
+}
+
+void Engine::set_channel(std::unique_ptr<Channel> channel) {
+  parts_.channel = std::move(channel);
+  run_on_driver([this] { stream_.set_channel(parts_.channel.get()); }, Deadline::never());
+}
+
+void Engine::say_presence(Board::Presence presence) {
+  board_.set_presence(presence);
+  if (!control_->leader() || parts_.wire == nullptr) return;
+  const bool may_vanish = presence != Board::Presence::kHere;
+  later([this, may_vanish] {
+    if (!failed()) control_->say_presence(may_vanish);
+  });
+}
+
+void Engine::at_end() {
+  say_presence(Board::Presence::kAtEnd);
+  if (!control_->leader() || parts_.wire == nullptr) return;
+  auto sent = std::make_shared<std::atomic<bool>>(false);
+  const Deadline deadline = Deadline::after_ms(kSendMs);
+  while (!sent->load() && !failed() && !deadline.passed()) {
+    if (!run_on_driver([this, sent] { sent->store(control_->sent()); }, deadline)) return;
+  }
+}
+
 // Batches that the root has scheduled before it hears of this still run, on all ranks; behind its
 // answer (kLeft) comes none. So no memory of the user is touched after this returns.
 Status Engine::shutdown(Deadline deadline) {
   if (!open_.exchange(false)) return ok_status();
   closed_epoch_ = epoch_.load();
-  board_.set_closed(closed_epoch_ + 1);
   later([this] {
     control_->say(word(Report::Kind::kGoodbye, parts_.rank));
     control_->say(word(Report::Kind::kAllGone, parts_.rank));
   });
-  Status s = await(
-      [this] {
-        return running_count_.load() == 0 &&
-               (somebody_left_.load() || epoch_.load() > closed_epoch_);
+  const auto quiet = [this] {
+    return failed() ||
+           (running_count_.load() == 0 &&
+            (somebody_left_.load() || epoch_.load() > closed_epoch_ || control_lost_.load()));
+  };
+  const bool in_time = driver_->drive_until(quiet, deadline);
+  const bool drained = run_on_driver(
+      [this, in_time] {
+        const Status shut_down(Code::kShutDown, "shut down");
+        if (failed()) return;
+        if (!in_time || running_count_.load() > 0) {
+          fail_everything(shut_down);
+        } else {
+          take_added();
+          fail_waiting(shut_down);
+        }
       },
-      deadline, "shutting down: no answer from " + fate_->rank_on_host(parts_.layout.leader(0)));
-  std::atomic<bool> drained{false};
-  later([this, &s, &drained] {
-    const Status shut_down(Code::kShutDown, "shut down");
-    if (s.code() == Code::kTimeout) {
-      fail_everything(shut_down);
-    } else if (!failed()) {
-      take_added();
-      fail_waiting(shut_down);
-    }
-    drained.store(true);
-  });
-  driver_->drive_until([&] { return drained.load(); }, Deadline::never());
-  return s.code() == Code::kTimeout ? s : ok_status();
+      Deadline::after_ms(kSendMs));
+  say_presence(Board::Presence::kClosed);
+  if (in_time && drained) return ok_status();
+  return error(Code::kTimeout, "shutting down: no answer from %s",
+               fate_->rank_on_host(parts_.layout.leader(0)).c_str());
 }
 
 Status Engine::reopen(Deadline deadline) {
   Status s = await([this] { return epoch_.load() > closed_epoch_; }, deadline, "");
-  if (s.code() == Code::kPeerLost) return s;
-  if (!s.ok()) {
+  if (s.code() == Code::kTimeout) {
     std::string who;
     const int node = parts_.layout.node_of[static_cast<size_t>(parts_.rank)];
     for (int i = 0; i < parts_.node->local_size(); ++i) {
-      if (board_.closed(i) > closed_epoch_) continue;
+      if (board_.presence(i) != Board::Presence::kHere) continue;
       who += (who.empty() ? "" : ", ") +
              fate_->rank_on_host(parts_.layout.ranks[node][static_cast<size_t>(i)]);
     }
     if (who.empty()) who = "a rank of another node";
-    return error(s.code(), "initialising again: %s has not shut down", who.c_str());
+    return error(Code::kTimeout, "initialising again: %s has not shut down", who.c_str());
   }
+  if (!s.ok()) {
+    // A rank died, or the leader has left for good: say which.
+    return (failed() ? failure_ : stopped_).annotate("initialising again");
+  }
+  table_.begin_epoch();
+  say_presence(Board::Presence::kHere);
   open_.store(true);
   return ok_status();
 }

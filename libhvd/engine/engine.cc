@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace hvd {
@@ -74,6 +75,16 @@ Expected<int64_t> Engine::submit(std::string name, Description description, Segm
 }
 
 bool Engine::progress() {
+  try {
+    return look();
+  } catch (const std::exception& e) {
+    // Out of memory, in all likelihood. Not a rank's death, but nothing can go on here.
+    fail_everything(Status(Code::kSystem, e.what()));
+    return true;
+  }
+}
+
+bool Engine::look() {
   if (failed()) {
     const bool ran = run_tasks();
     if (!table_.has_added()) return ran;
@@ -159,6 +170,7 @@ void Engine::apply(const Entry& entry) {
     case Entry::Kind::kDefine:
     case Entry::Kind::kEvict:
     case Entry::Kind::kNews:
+    case Entry::Kind::kPresence:
       return;
   }
 }
@@ -222,8 +234,10 @@ bool Engine::move_stream() {
   });
   if (!s.ok()) {
     // Most likely a rank died: the line about it is on its way, and says more than this.
-    channel_error_ = s;
-    channel_error_due_ns_ = now_ns() + kNewsPatienceNs;
+    if (channel_error_.ok()) {
+      channel_error_ = s;
+      channel_error_due_ns_ = now_ns() + kNewsPatienceNs;
+    }
     stream_.abandon();
     moved = true;
   }
@@ -261,11 +275,11 @@ void Engine::sleep(Deadline deadline) {
   }
   std::vector<pollfd> fds;
   parts_.node->add_poll_fds(&fds);
-  if (parts_.wire != nullptr) parts_.wire->add_poll_fds(&fds);
+  if (parts_.wire != nullptr && !failed()) parts_.wire->add_poll_fds(&fds);
   int64_t due =
       std::min({deadline.at_ns(), control_->due_ns(), fate_->due_ns(), channel_error_due_ns_});
   if (!failed() && stream_.must_poll()) due = std::min(due, now_ns() + kPollNs);
-  if (control_->backlog()) due = std::min(due, now_ns() + kBacklogNs);
+  if (!failed() && control_->backlog()) due = std::min(due, now_ns() + kBacklogNs);
   timespec left{};
   timespec* timeout = nullptr;
   if (due != INT64_MAX) {

@@ -72,14 +72,22 @@ class Engine {
   // ranks are told so.
   Way leave(Deadline ask, Deadline give_up);
   // From here on this process may vanish without being missed.
-  void at_end() { board_.set_presence(Board::Presence::kAtEnd); }
+  void at_end();
   // Ends the background thread; the end of the process is near.
   void stop() { driver_->stop(); }
+  // True in a signal handler that interrupted the thread that drives: it must not wait.
+  bool driven_by_this_thread() const { return driver_->driven_by_this_thread(); }
+
+  // Waits until all ranks have come here. For the start of a job, before the first operation.
+  Status meet(Deadline deadline);
+  // The channel of a job of several nodes, where it can be opened only after meet().
+  void set_channel(std::unique_ptr<Channel> channel);
 
   bool failed() const { return failed_.load(); }
 
  private:
   bool progress();
+  bool look();
   void sleep(Deadline deadline);
   bool take_added();
   bool take_entries();
@@ -94,6 +102,8 @@ class Engine {
   bool run_tasks();
   Fate::Events fate_events();
   Control::Events control_events();
+  void say_presence(Board::Presence presence);
+  bool run_on_driver(std::function<void()> task, Deadline deadline);
   Status await(const std::function<bool()>& done, Deadline deadline, const std::string& what);
 
   Parts parts_;

@@ -3,6 +3,8 @@
 // See fate.h.
 #include "libhvd/engine/fate.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "libhvd/base/clock.h"
@@ -13,6 +15,24 @@ namespace {
 
 // What the ranks of a node with a dead leader have to bring the line themselves.
 constexpr int64_t kPatienceNs = 200 * 1000000LL;
+// What a rank that claimed the line has to write and tell it.
+constexpr int64_t kClaimNs = 500 * 1000000LL;
+
+// One write(2). A closed standard error must not end the survivor, and nobody is left to complain
+// to: the handles carry the same text.
+void write_without_sigpipe(int fd, const std::string& text) {
+  sigset_t pipe_signal;
+  sigset_t before;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  if (write(fd, text.data(), text.size()) < 0 && errno == EPIPE &&
+      sigismember(&before, SIGPIPE) == 0) {
+    const timespec at_once = {0, 0};
+    sigtimedwait(&pipe_signal, nullptr, &at_once);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 }  // namespace
 
@@ -31,7 +51,7 @@ std::string Fate::rank_on_host(int rank) const {
 
 void Fate::local_gone(int local_rank, const char* why) {
   const int rank = layout_.ranks[layout_.node_of[rank_]][static_cast<size_t>(local_rank)];
-  if (board_->presence(local_rank) == Board::Presence::kAtEnd) {
+  if (board_->presence(local_rank) != Board::Presence::kHere) {
     if (local_rank == 0) {
       events_.leader_left(rank_on_host(rank) + " has shut down");
     } else {
@@ -49,7 +69,7 @@ void Fate::neighbour_gone(int node, const std::string& why, bool in_order) {
   } else if (layout_.ranks[node].size() == 1) {
     declare(leader, why);
   } else if (!suspicion_) {
-    suspicion_ = Suspicion{leader, why, now_ns() + kPatienceNs};
+    suspicion_ = Suspicion{leader, why, now_ns() + kPatienceNs, false};
   }
 }
 
@@ -57,22 +77,33 @@ bool Fate::check_suspicion(int64_t now_ns) {
   if (!suspicion_ || now_ns < suspicion_->due_ns) return false;
   const Suspicion suspicion = *suspicion_;
   suspicion_.reset();
-  declare(suspicion.rank, suspicion.why);
+  if (board_->told()) return false;
+  if (suspicion.claimed) {
+    write_line(suspicion.rank, suspicion.why);
+  } else {
+    declare(suspicion.rank, suspicion.why);
+  }
   return true;
 }
 
 void Fate::declare(int rank, const std::string& why) {
-  if (!board_->claim_news()) return;
+  if (board_->told()) return;
+  if (board_->claim_news()) {
+    write_line(rank, why);
+  } else if (!suspicion_) {
+    // Who claimed it writes and tells within microseconds, unless it dies first.
+    suspicion_ = Suspicion{rank, why, now_ns() + kClaimNs, true};
+  }
+}
+
+void Fate::write_line(int rank, const std::string& why) {
   const int survivors = layout_.size - 1;
   const std::string line =
       format("%s is gone (%s); %d rank%s stop%s", rank_on_host(rank).c_str(), why.c_str(),
              survivors, survivors == 1 ? "" : "s", survivors == 1 ? "s" : "");
-  const std::string written = "horovod: " + line + "\n";
-  if (write(fd_, written.data(), written.size()) < 0) {
-    // Nobody is left to read it; the handles carry the same text.
-  }
+  write_without_sigpipe(fd_, "horovod: " + line + "\n");
   board_->tell(line);
-  board_->rouse();
+  board_->ring_all();
   events_.tell_neighbours(line);
 }
 
@@ -80,7 +111,7 @@ void Fate::news(const std::string& line) {
   suspicion_.reset();
   if (!board_->claim_news()) return;
   board_->tell(line);
-  board_->rouse();
+  board_->ring_all();
 }
 
 }  // namespace hvd

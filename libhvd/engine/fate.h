@@ -44,7 +44,7 @@ class Fate {
   // The line came from another node: nobody here writes one.
   void news(const std::string& line);
 
-  // Writes the line about a neighbour whose own ranks did not. True if it did.
+  // Writes the line about a rank where those who should have did not. True if it did.
   bool check_suspicion(int64_t now_ns);
   int64_t due_ns() const { return suspicion_ ? suspicion_->due_ns : INT64_MAX; }
 
@@ -55,8 +55,10 @@ class Fate {
     int rank;
     std::string why;
     int64_t due_ns;
+    bool claimed;  // by a rank that has not told since
   };
   void declare(int rank, const std::string& why);
+  void write_line(int rank, const std::string& why);
 
   const Layout& layout_;
   const int rank_;

@@ -42,6 +42,11 @@ void OperationTable::finish(Operation* operation, Status status) {
   operation->done.store(true, std::memory_order_seq_cst);
 }
 
+void OperationTable::begin_epoch() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (uint64_t& counter : unnamed_) counter = 0;
+}
+
 OperationPtr OperationTable::find(int64_t handle) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto it = by_handle_.find(handle);

@@ -45,6 +45,9 @@ class OperationTable {
   // Marks it done. Its name is free before anybody can see that.
   void finish(Operation* operation, Status status);
 
+  // Counters of unnamed operations begin anew: ranks may have failed at different ones.
+  void begin_epoch();
+
   OperationPtr find(int64_t handle);
   void release(int64_t handle);
 

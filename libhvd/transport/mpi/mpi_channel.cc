@@ -111,7 +111,13 @@ Expected<std::unique_ptr<MpiChannel>> MpiChannel::open(int rank, int size,
 
 MpiChannel::MpiChannel(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-MpiChannel::~MpiChannel() = default;
+MpiChannel::~MpiChannel() {
+  // Only after a failed start: the attribute must not outlive what it points to.
+  state_->program_ends_mpi = nullptr;
+  int over = 0;
+  MPI_Finalized(&over);
+  if (over == 0) MPI_Comm_delete_attr(MPI_COMM_SELF, state_->delete_key);
+}
 
 Expected<Channel::Request> MpiChannel::send(int rank, int tag, const void* data, size_t bytes) {
   const Request request = state_->slot();
