@@ -2,7 +2,9 @@
 //
 // The engine with ranks as threads: agreement, streams, errors and ends together.
 #include <algorithm>
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "tests/unit/catch.h"
 #include "tests/unit/thread_job.h"
@@ -368,6 +370,89 @@ TEST_CASE("a rank that ended in one epoch has shut down in the next") {
   });
   CHECK(complaints.all() == "");
   CHECK(job.said() == "");
+}
+
+TEST_CASE("unnamed operations are in step in the next epoch, though one had failed on one rank") {
+  ThreadJob job({0, 0, 1});
+  Complaints complaints;
+  job.run([&](int rank) {
+    Engine& engine = job.engine(rank);
+    if (rank == 1) {
+      auto alone = barrier(engine);  // nobody else comes to it
+      Status s = engine.wait(*alone, kDeadlineMs);
+      if (s.code() != Code::kShutDown) complaints.add(rank, s.text());
+    }
+    Status s = engine.shutdown(Deadline::after_ms(kDeadlineMs));
+    if (!s.ok()) complaints.add(rank, s.text());
+    s = engine.reopen(Deadline::after_ms(kDeadlineMs));
+    if (!s.ok()) complaints.add(rank, s.text());
+    auto together = barrier(engine);
+    s = engine.wait(*together, kDeadlineMs);
+    if (!s.ok()) complaints.add(rank, s.text());
+  });
+  CHECK(complaints.all() == "");
+}
+
+TEST_CASE("a rank that has shut down may vanish: that is no death") {
+  for (int leaver : {1, 2}) {  // of a leader's node; a leader of another node
+    ThreadJob job({0, 0, 1});
+    Complaints complaints;
+    job.run([&](int rank) {
+      Engine& engine = job.engine(rank);
+      if (rank == leaver) {
+        Status s = engine.shutdown(Deadline::after_ms(kDeadlineMs));
+        if (!s.ok()) complaints.add(rank, s.text());
+        engine.at_end();
+        return job.kill(rank);
+      }
+      std::vector<float> data(10, 1.0f);
+      auto handle = allreduce(engine, "x", &data, ReduceOp::kSum, 3);
+      Status s = handle.ok() ? engine.wait(*handle, kDeadlineMs) : handle.status();
+      if (s.code() != Code::kShutDown) complaints.add(rank, s.text());
+    });
+    CHECK(complaints.all() == "");
+    CHECK(job.said() == "");
+  }
+}
+
+TEST_CASE("operations move while no thread waits, also after several have waited long") {
+  ThreadJob job({0, 0});
+  Complaints complaints;
+  job.run([&](int rank) {
+    Engine& engine = job.engine(rank);
+    for (int round = 0; round < 5; ++round) {
+      std::vector<float> a(10, 1.0f);
+      std::vector<float> b(10, 1.0f);
+      // Rank 1 comes late: rank 0's two threads wait long enough for its background thread to stop
+      // looking in.
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      auto first = allreduce(engine, "a", &a, ReduceOp::kSum, 2);
+      auto second = allreduce(engine, "b", &b, ReduceOp::kSum, 2);
+      std::thread other([&] {
+        if (!engine.wait(*second, kDeadlineMs).ok()) complaints.add(rank, "b");
+      });
+      if (!engine.wait(*first, kDeadlineMs).ok()) complaints.add(rank, "a");
+      other.join();
+      std::vector<float> c(10, 1.0f);
+      auto third = allreduce(engine, "c", &c, ReduceOp::kSum, 2);
+      const Deadline deadline = Deadline::after_ms(kDeadlineMs);
+      while (!engine.poll(*third) && !deadline.passed()) std::this_thread::yield();
+      if (!engine.poll(*third)) complaints.add(rank, "nobody drives");
+      if (!engine.wait(*third, kDeadlineMs).ok()) complaints.add(rank, "c");
+    }
+  });
+  CHECK(complaints.all() == "");
+}
+
+TEST_CASE("a wait ends at its time limit, and the longest limit is none") {
+  ThreadJob job({0, 0});
+  std::vector<float> data(10, 1.0f);
+  auto handle = allreduce(job.engine(0), "x", &data, ReduceOp::kSum, 2);
+  Status s = job.engine(0).wait(*handle, 20);
+  CHECK(s.code() == Code::kTimeout);
+  CHECK(s.text() == "allreduce \"x\" is not done after 20 ms");
+  CHECK(Deadline::after_ms(INT64_MAX).is_never());
+  CHECK(Deadline::after_ms(INT64_MAX / 1000000).is_never());
 }
 
 TEST_CASE("all at the end finalise; one that waits alone is let go") {
