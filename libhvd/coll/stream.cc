@@ -247,6 +247,10 @@ char* Stream::source(const BatchPlan& plan, uint64_t block) const {
   return result(block);
 }
 
+Status Stream::flush() {
+  return channel_ == nullptr || abandoned_ ? ok_status() : channel_->progress();
+}
+
 void Stream::abandon() {
   abandoned_ = true;
   batches_.clear();

@@ -55,6 +55,10 @@ class Stream {
     return !abandoned_ && channel_ != nullptr && channel_->outstanding() > 0;
   }
 
+  // Moves what the channel still has of messages that are done here: Open MPI completes a send
+  // whose last bytes wait for room in a socket, and moves them only when it is called again.
+  Status flush();
+
   // For a job of several nodes whose channel came after this object; before the first batch.
   void set_channel(Channel* channel) { channel_ = channel; }
 

@@ -16,6 +16,13 @@ size_t page_align(size_t n) { return (n + 4095) / 4096 * 4096; }
 
 // While messages between nodes are under way nothing rings a doorbell for them.
 constexpr int64_t kPollNs = 100 * 1000;
+// When none is, the last bytes of one may still wait for room in a socket (Stream::flush), soon
+// after a batch in all likelihood, later hardly ever: [after so long] look again in so long.
+constexpr int64_t kFlushSoonNs = 10 * 1000000LL;
+constexpr int64_t kFlushLaterNs = 1000 * 1000000LL;
+constexpr int64_t kFlushSoonEveryNs = 200 * 1000;
+constexpr int64_t kFlushLaterEveryNs = 2 * 1000000LL;
+constexpr int64_t kFlushRarelyEveryNs = 20 * 1000000LL;
 // While a ring of the board is full.
 constexpr int64_t kBacklogNs = 1000 * 1000;
 // What a broken message between nodes waits for the line about the rank that died.
@@ -96,7 +103,7 @@ bool Engine::look() {
   moved |= take_added();
   moved |= control_->progress(stream_.finished() + empty_batches_, now);
   moved |= take_entries();
-  moved |= move_stream();
+  moved |= move_stream(now);
   moved |= fate_->check_suspicion(now);
   if (now > channel_error_due_ns_) {
     fail_everything(channel_error_);
@@ -221,8 +228,19 @@ void Engine::start_stream(const Entry& entry, const std::vector<OperationPtr>& o
                     std::move(segments)));
 }
 
-bool Engine::move_stream() {
+bool Engine::move_stream(int64_t now) {
   bool moved = false;
+  if (stream_.must_poll()) {
+    last_message_ns_ = now;
+    next_flush_ns_ = now;
+  } else if (parts_.channel != nullptr && now >= next_flush_ns_) {
+    Status flushed = stream_.flush();
+    if (!flushed.ok()) note_channel_error(flushed);
+    const int64_t since = now - last_message_ns_;
+    next_flush_ns_ = now + (since < kFlushSoonNs    ? kFlushSoonEveryNs
+                            : since < kFlushLaterNs ? kFlushLaterEveryNs
+                                                    : kFlushRarelyEveryNs);
+  }
   Status s = stream_.step(&moved, [this](const Batch& batch) {
     for (const Segment& segment : batch.segments()) {
       auto it = running_.find(segment.cookie);
@@ -233,15 +251,19 @@ bool Engine::move_stream() {
     }
   });
   if (!s.ok()) {
-    // Most likely a rank died: the line about it is on its way, and says more than this.
-    if (channel_error_.ok()) {
-      channel_error_ = s;
-      channel_error_due_ns_ = now_ns() + kNewsPatienceNs;
-    }
-    stream_.abandon();
+    note_channel_error(s);
     moved = true;
   }
   return moved;
+}
+
+// Most likely a rank died: the line about it is on its way, and says more than this.
+void Engine::note_channel_error(const Status& status) {
+  if (channel_error_.ok()) {
+    channel_error_ = status;
+    channel_error_due_ns_ = now_ns() + kNewsPatienceNs;
+  }
+  stream_.abandon();
 }
 
 bool Engine::poll(int64_t handle) {
@@ -279,6 +301,7 @@ void Engine::sleep(Deadline deadline) {
   int64_t due =
       std::min({deadline.at_ns(), control_->due_ns(), fate_->due_ns(), channel_error_due_ns_});
   if (!failed() && stream_.must_poll()) due = std::min(due, now_ns() + kPollNs);
+  if (!failed() && parts_.channel != nullptr) due = std::min(due, next_flush_ns_);
   if (!failed() && control_->backlog()) due = std::min(due, now_ns() + kBacklogNs);
   timespec left{};
   timespec* timeout = nullptr;

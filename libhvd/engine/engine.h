@@ -91,7 +91,8 @@ class Engine {
   void sleep(Deadline deadline);
   bool take_added();
   bool take_entries();
-  bool move_stream();
+  bool move_stream(int64_t now);
+  void note_channel_error(const Status& status);
   void apply(const Entry& entry);
   void start_batch(const Entry& entry);
   void start_stream(const Entry& entry, const std::vector<OperationPtr>& operations);
@@ -121,6 +122,8 @@ class Engine {
 
   Status channel_error_;  // the data path broke; the line about a dead rank is awaited until:
   int64_t channel_error_due_ns_ = INT64_MAX;
+  int64_t last_message_ns_ = 0;  // when a message between nodes was last under way
+  int64_t next_flush_ns_ = 0;
 
   std::mutex tasks_mutex_;
   std::vector<std::function<void()>> tasks_;  // for the thread that drives

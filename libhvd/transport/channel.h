@@ -24,7 +24,8 @@ class Channel {
   virtual Expected<Request> receive(int rank, int tag, void* data, size_t bytes) = 0;
 
   // Moves messages; afterwards done() is up to date. Called once for all of them, since a look at
-  // the network costs the same for one as for many. An error is final.
+  // the network costs the same for one as for many. An error is final. Needed now and then also
+  // while none is under way: "done" means that the memory is free, not that the other side has all.
   virtual Status progress() = 0;
 
   // True once the message is done; the request is then free for another.
