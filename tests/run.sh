@@ -21,6 +21,7 @@ parts='
   cluster      300  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
   asan         300  default  unit tests under AddressSanitizer and UBSan
+  variants     600  all      builds without what is optional, and with clang
   dist         600  all      a tarball that builds, checks, installs and uninstalls itself
 '
 
@@ -170,6 +171,22 @@ part_cluster() {
 
 part_faults() {
   need_cluster && tap bats --tap tests/faults/*.bats
+}
+
+# A row: name, then what configure is told.
+part_variants() {
+  local name arguments
+  check 'clang is there' build-aux/install-deps clang || return
+  while read -r -u 4 name arguments; do
+    # shellcheck disable=SC2086 # arguments are words
+    configure_in "$build/variants/$name" --enable-werror CXXFLAGS=-O0 $arguments || continue
+    check "without a warning: $name" make -C "$build/variants/$name" -j "$jobs" programs
+  done 4<<'END'
+no-mpi --without-mpi
+no-slurm --without-slurm --without-hwloc
+bare --without-slurm --without-pmix --without-mpi --without-hwloc --without-cuda
+clang CC=clang CXX=clang++
+END
 }
 
 part_dist() {
