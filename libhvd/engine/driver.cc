@@ -114,8 +114,8 @@ void Driver::run(const std::function<bool()>& done, Deadline deadline, bool user
       } else if (waited < look) {
         sched_yield();
       } else {
+        // Until something moves it looks once between sleeps.
         work_.sleep(deadline);
-        idle_since = 0;
         moved = true;  // perhaps: it looks once more before it sleeps
       }
     }

@@ -21,8 +21,8 @@ constexpr int64_t kPollNs = 100 * 1000;
 constexpr int64_t kFlushSoonNs = 10 * 1000000LL;
 constexpr int64_t kFlushLaterNs = 1000 * 1000000LL;
 constexpr int64_t kFlushSoonEveryNs = 200 * 1000;
-constexpr int64_t kFlushLaterEveryNs = 2 * 1000000LL;
-constexpr int64_t kFlushRarelyEveryNs = 20 * 1000000LL;
+constexpr int64_t kFlushLaterEveryNs = 5 * 1000000LL;
+constexpr int64_t kFlushRarelyEveryNs = 50 * 1000000LL;
 // While a ring of the board is full.
 constexpr int64_t kBacklogNs = 1000 * 1000;
 // What a broken message between nodes waits for the line about the rank that died.
