@@ -16,11 +16,11 @@ parts='
   build        480  always   configure, make, make install; what the files export and need
   format        60  default  clang-format, shellcheck, licence lines, manual pages
   includes      10  default  dependencies point one way
-  unit         120  default  unit tests
+  unit         240  default  unit tests
   ranks        120  default  ranks under mpirun
-  cluster      300  default  jobs of a throwaway Slurm of four nodes
+  cluster      420  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
-  asan         300  default  unit tests under AddressSanitizer and UBSan
+  asan         480  default  unit tests under AddressSanitizer and UBSan
   variants     600  all      builds without what is optional, and with clang
   dist         600  all      a tarball that builds, checks, installs and uninstalls itself
 '
