@@ -57,7 +57,9 @@ struct Runtime::Meeting {
   TcpListener tcp;
 };
 
-Runtime::~Runtime() = default;
+Runtime::~Runtime() {
+  mpi_ = nullptr;  // the engine's, and gone with it
+}
 
 Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get, bool* exchanged) {
   std::unique_ptr<Runtime> runtime(new Runtime());
@@ -279,7 +281,7 @@ void Runtime::at_exit(int status) {
     return;
   }
   static_cast<void>(shutdown());
-  bool leave = false;
+  [[maybe_unused]] bool leave = false;
 #ifdef HVD_HAVE_MPI
   if (mpi_ != nullptr && mpi_->owns_mpi() && !mpi_ended_.load()) {
     const Engine::Way way = engine_->leave(Deadline::after_ms(kAskToLeaveMs),

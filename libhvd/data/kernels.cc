@@ -15,6 +15,15 @@ namespace {
 
 #define HVD_INLINE inline __attribute__((always_inline))
 
+// The iterations of the next loop do not depend on each other.
+#if defined(__clang__)
+#define HVD_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define HVD_AVX512 "avx512f,avx512bw,avx512vl"
+#else
+#define HVD_INDEPENDENT _Pragma("GCC ivdep")
+#define HVD_AVX512 "avx512f,avx512bw,avx512vl,prefer-vector-width=512"
+#endif
+
 template <typename T>
 struct __attribute__((packed, may_alias)) Unaligned {
   T value;
@@ -27,7 +36,7 @@ HVD_INLINE void sum_pass(Unaligned<T>* to, const Unaligned<T>* const* from, size
   const Unaligned<T>* b = from[1];
   const Unaligned<T>* c = kCount > 2 ? from[2] : nullptr;
   const Unaligned<T>* d = kCount > 3 ? from[3] : nullptr;
-#pragma GCC ivdep
+  HVD_INDEPENDENT
   for (size_t i = 0; i < n; ++i) {
     T sum = a[i].value + b[i].value;
     if (kCount > 2) sum += c[i].value;
@@ -63,7 +72,7 @@ HVD_INLINE void scale_float(void* to_bytes, const void* from_bytes, size_t n, Sc
   auto* to = static_cast<Unaligned<T>*>(to_bytes);
   auto* from = static_cast<const Unaligned<T>*>(from_bytes);
   const T factor = static_cast<T>(scale.multiply / static_cast<double>(scale.divide));
-#pragma GCC ivdep
+  HVD_INDEPENDENT
   for (size_t i = 0; i < n; ++i) to[i].value = from[i].value * factor;
 }
 
@@ -139,7 +148,7 @@ HVD_INLINE void scale_any(DataType type, void* to, const void* from, size_t n, S
 HVD_KERNEL_SET(portable, )
 #if defined(__x86_64__)
 HVD_KERNEL_SET(avx2, __attribute__((target("avx2"))))
-HVD_KERNEL_SET(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,prefer-vector-width=512"))))
+HVD_KERNEL_SET(avx512, __attribute__((target(HVD_AVX512))))
 #endif
 
 struct Available {
