@@ -20,6 +20,8 @@ END
 }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=build-aux/open-to-all.bash
+. "$root/build-aux/open-to-all.bash"
 cluster=$root/tests/cluster/cluster
 nodes=2 ranks_per_node=2 user=alice # the cluster's ordinary user
 keep=no
@@ -106,16 +108,6 @@ choose_build() {
     fi
   fi
   export HVD_BUILD=$build
-}
-
-# open_to_all DIRECTORY: everybody may enter it and those above it.
-open_to_all() {
-  local directory=$1
-  while [[ $(stat -L -c %A "$directory") == *[xt] ]]; do
-    [[ $directory != / ]] || return 0
-    directory=$(dirname "$directory")
-  done
-  return 1
 }
 
 # ---- root ---------------------------------------------------------------------------------------

@@ -40,8 +40,18 @@ END
 }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=build-aux/open-to-all.bash
+. "$root/build-aux/open-to-all.bash"
 build=${HVD_BUILD:-$root/build}
 [[ $build == /* ]] || build=$PWD/$build
+if [[ -z ${HVD_BUILD:-} && $EUID == 0 ]] && ! open_to_all "$root"; then
+  build=/var/tmp/hvd-build-$(cksum <<<"$root" | cut -d ' ' -f 1)
+  printf 'run.sh: other users cannot enter this checkout, so the build is in %s\n' "$build"
+  if [[ -e $build && (! -O $build || -L $build) ]]; then
+    printf 'run.sh: %s belongs to somebody else. Name another directory in HVD_BUILD\n' "$build" >&2
+    exit 1
+  fi
+fi
 prefix=$build/prefix
 logs=$build/test-logs
 jobs=$(nproc)
