@@ -89,12 +89,16 @@ HVD_API const char *hvd_version(void);
  * most HOROVOD_START_TIMEOUT (30 s), then HVD_ERR_TIMEOUT names the ranks that did not come.
  * Settings are read from HOROVOD_* here. Idempotent while initialised. After hvd_shutdown it
  * may be called again, any number of times; it then waits until all ranks have shut down.
+ * A failure before the ranks have met (a bad setting) can be tried again, a later one cannot.
  * MPI: if the job has several nodes MPI is initialised here, unless the program has done so. */
 HVD_API int hvd_init(void);
 
 /* Leaves the job: outstanding operations fail with HVD_ERR_SHUT_DOWN, later ones with
  * HVD_ERR_STATE; operations of other ranks that need this one fail with "... has shut down".
- * Does not wait for other ranks. HVD_OK also if not initialised. */
+ * Waits for operations that all ranks have submitted and that run already, and for rank 0's answer;
+ * not for other ranks to shut down. After 30 s without it HVD_ERR_TIMEOUT, and this rank cannot be
+ * initialised again. No memory of the program is touched afterwards. HVD_OK also if not
+ * initialised. */
 HVD_API int hvd_shutdown(void);
 
 /* 1 between a successful hvd_init and hvd_shutdown, else 0. */

@@ -236,10 +236,11 @@ Status Runtime::check_channel() const {
                  layout_.nodes());
   }
 #ifndef HVD_HAVE_MPI
-  return error(Code::kSystem,
-               "the job spans %d nodes and this libhvd was built without MPI; build it with "
-               "--with-mpi",
-               layout_.nodes());
+  return error(
+      Code::kSystem,
+      "the job spans %d node%s, HOROVOD_MPI is \"%s\" and this libhvd was built without MPI; "
+      "build it with --with-mpi",
+      layout_.nodes(), layout_.nodes() == 1 ? "" : "s", records_[0].mpi.c_str());
 #else
   return ok_status();
 #endif
