@@ -148,78 +148,91 @@ Status Runtime::meet(const Getenv& get) {
   return ok_status();
 }
 
-// Connects the ranks of the node, the leaders, and the nodes; then the engine can run.
+// Connects the ranks of the node and the leaders of the nodes; then the engine can run.
 Status Runtime::connect() {
   const Deadline deadline = Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs);
-  const Record& root = records_[0];
-  const int node = layout_.node_of[static_cast<size_t>(rank_)];
-  const int local_rank = layout_.local_rank[static_cast<size_t>(rank_)];
-
   Engine::Parts parts;
   parts.rank = rank_;
   parts.layout = layout_;
   for (const Record& record : records_) parts.hosts.push_back(record.host);
+  set_shape(&parts);
+  if (Status s = connect_node(&parts, deadline); !s.ok()) return s;
+  if (Status s = connect_leaders(&parts, deadline); !s.ok()) return s;
+  meeting_.reset();
+  engine_ = std::make_unique<Engine>(std::move(parts));
+  return ok_status();
+}
+
+// What must be the same on all ranks: rank 0's settings count.
+void Runtime::set_shape(Engine::Parts* parts) const {
+  const Record& root = records_[0];
   int64_t block_bytes = root.block_bytes;
   if (block_bytes == 0) block_bytes = layout_.nodes() == 1 ? kBlockOnOneNode : kBlockOnSeveral;
   block_bytes = (block_bytes + kBlockAlign - 1) / kBlockAlign * kBlockAlign;
-  parts.geometry = Geometry::of(layout_, rank_, static_cast<size_t>(block_bytes), root.slots);
-  parts.limits.fusion_bytes = root.fusion_bytes;
-  parts.limits.cache_capacity = static_cast<size_t>(root.cache_capacity);
-  parts.limits.cycle_ns = root.cycle_ns;
-  parts.limits.block_bytes = static_cast<uint64_t>(block_bytes);
-  parts.log = log_;
+  parts->geometry = Geometry::of(layout_, rank_, static_cast<size_t>(block_bytes), root.slots);
+  parts->limits.fusion_bytes = root.fusion_bytes;
+  parts->limits.cache_capacity = static_cast<size_t>(root.cache_capacity);
+  parts->limits.cycle_ns = root.cycle_ns;
+  parts->limits.block_bytes = static_cast<uint64_t>(block_bytes);
+}
 
-  const auto rank_on_host = [&](int rank) {
-    return format("rank %d on %s", rank, records_[static_cast<size_t>(rank)].host.c_str());
-  };
-  Expected<std::unique_ptr<NodeLink>> link = Status();
-  if (local_rank == 0) {
-    std::vector<int> missing;
-    const int n = layout_.local_size(rank_);
-    const size_t bytes = Engine::node_bytes(n, parts.geometry.block_bytes, root.slots);
-    link = NodeLink::lead(std::move(meeting_->node), root.secret, n, bytes, deadline, &missing);
-    if (!link.ok() && !missing.empty()) {
-      std::string who;
-      for (int i : missing) {
-        who += (who.empty() ? "" : ", ") +
-               rank_on_host(layout_.ranks[static_cast<size_t>(node)][static_cast<size_t>(i)]);
-      }
-      return link.status().annotate("waiting for " + who);
-    }
-  } else {
+std::string Runtime::rank_on_host(int rank) const {
+  return format("rank %d on %s", rank, records_[static_cast<size_t>(rank)].host.c_str());
+}
+
+Status Runtime::connect_node(Engine::Parts* parts, Deadline deadline) {
+  const Record& root = records_[0];
+  const int node = layout_.node_of[static_cast<size_t>(rank_)];
+  const int local_rank = layout_.local_rank[static_cast<size_t>(rank_)];
+  if (local_rank != 0) {
     const int leader = layout_.leader(node);
-    link = NodeLink::join(records_[static_cast<size_t>(leader)].listener, root.secret, local_rank,
-                          deadline);
+    Expected<std::unique_ptr<NodeLink>> link = NodeLink::join(
+        records_[static_cast<size_t>(leader)].listener, root.secret, local_rank, deadline);
     if (!link.ok()) return link.status().annotate("joining " + rank_on_host(leader));
+    parts->node = std::move(*link);
+    return ok_status();
   }
-  if (!link.ok()) return link.status();
-  parts.node = std::move(*link);
+  std::vector<int> missing;
+  const int n = layout_.local_size(rank_);
+  const size_t bytes = Engine::node_bytes(n, parts->geometry.block_bytes, root.slots);
+  Expected<std::unique_ptr<NodeLink>> link =
+      NodeLink::lead(std::move(meeting_->node), root.secret, n, bytes, deadline, &missing);
+  if (!link.ok() && missing.empty()) return link.status();
+  if (!link.ok()) {
+    std::string who;
+    for (int i : missing) {
+      who += (who.empty() ? "" : ", ") +
+             rank_on_host(layout_.ranks[static_cast<size_t>(node)][static_cast<size_t>(i)]);
+    }
+    return link.status().annotate("waiting for " + who);
+  }
+  parts->node = std::move(*link);
+  return ok_status();
+}
 
-  if (layout_.nodes() > 1) {
-    TcpWire::Config config;
-    config.node = node;
-    config.parent = tree_parent(node);
-    config.children = tree_children(node, layout_.nodes());
-    for (int i = 0; i < layout_.nodes(); ++i) {
-      const Record& leader = records_[static_cast<size_t>(layout_.leader(i))];
-      config.endpoints.push_back({leader.addresses, leader.port});
-      config.names.push_back(rank_on_host(layout_.leader(i)));
-    }
-    config.secret = root.secret;
-    config.peer_timeout_ms = settings_.ns(Setting::kPeerTimeout) / kNsPerMs;
-    parts.bring_news = [config](int to, const std::string& line) {
-      // Best effort: neighbours that do not hear of it write the line themselves.
-      static_cast<void>(TcpWire::bring_news(config, to, line, Deadline::after_ms(kBringNewsMs)));
-    };
-    if (local_rank == 0) {
-      Expected<std::unique_ptr<TcpWire>> wire =
-          TcpWire::connect(config, std::move(meeting_->tcp), deadline);
-      if (!wire.ok()) return wire.status();
-      parts.wire = std::move(*wire);
-    }
+Status Runtime::connect_leaders(Engine::Parts* parts, Deadline deadline) {
+  if (layout_.nodes() == 1) return ok_status();
+  const int node = layout_.node_of[static_cast<size_t>(rank_)];
+  TcpWire::Config config;
+  config.node = node;
+  config.parent = tree_parent(node);
+  config.children = tree_children(node, layout_.nodes());
+  for (int i = 0; i < layout_.nodes(); ++i) {
+    const Record& leader = records_[static_cast<size_t>(layout_.leader(i))];
+    config.endpoints.push_back({leader.addresses, leader.port});
+    config.names.push_back(rank_on_host(layout_.leader(i)));
   }
-  meeting_.reset();
-  engine_ = std::make_unique<Engine>(std::move(parts));
+  config.secret = records_[0].secret;
+  config.peer_timeout_ms = settings_.ns(Setting::kPeerTimeout) / kNsPerMs;
+  parts->bring_news = [config](int to, const std::string& line) {
+    // Best effort: neighbours that do not hear of it write the line themselves.
+    static_cast<void>(TcpWire::bring_news(config, to, line, Deadline::after_ms(kBringNewsMs)));
+  };
+  if (layout_.leader(node) != rank_) return ok_status();
+  Expected<std::unique_ptr<TcpWire>> wire =
+      TcpWire::connect(config, std::move(meeting_->tcp), deadline);
+  if (!wire.ok()) return wire.status();
+  parts->wire = std::move(*wire);
   return ok_status();
 }
 

@@ -42,6 +42,10 @@ class Runtime {
   Status read_settings(const Getenv& get);
   Status meet(const Getenv& get);
   Status connect();
+  void set_shape(Engine::Parts* parts) const;
+  Status connect_node(Engine::Parts* parts, Deadline deadline);
+  Status connect_leaders(Engine::Parts* parts, Deadline deadline);
+  std::string rank_on_host(int rank) const;
   bool needs_channel() const;
   Status check_channel() const;
   Status open_channel();

@@ -18,7 +18,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libhvd/base/log.h"
 #include "libhvd/coll/stream.h"
 #include "libhvd/control/control.h"
 #include "libhvd/engine/driver.h"
@@ -41,7 +40,6 @@ class Engine {
     std::unique_ptr<Channel> channel;  // jobs with several nodes
     Geometry geometry;
     Scheduler::Limits limits;
-    Log log;
     // Takes the line to the leader of a neighbour node, when the own leader is dead.
     std::function<void(int node, const std::string& line)> bring_news;
     int stderr_fd = 2;
@@ -56,7 +54,6 @@ class Engine {
   // Starts an operation; `description` and `segment` are complete. The name may be empty.
   Expected<int64_t> submit(std::string name, Description description, Segment segment);
 
-  bool known(int64_t handle) { return table_.find(handle) != nullptr; }
   bool poll(int64_t handle);                        // done, or no such handle
   Status wait(int64_t handle, int64_t timeout_ms);  // releases the handle unless kTimeout
   OperationPtr find(int64_t handle) { return table_.find(handle); }
