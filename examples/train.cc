@@ -244,7 +244,7 @@ void Training::broadcast_weights() {
   if (hvd_rank() == 0) network_.draw_weights(options_.seed);
   for (Parameter& parameter : network_.parameters()) {
     const hvd_tensor tensor{parameter.value.data(), parameter.shape.data(),
-                            static_cast<int32_t>(parameter.shape.size()), HVD_FLOAT32};
+                            static_cast<int32_t>(parameter.shape.size()), HVD_FLOAT32, HVD_HOST};
     check(hvd_broadcast(parameter.name.c_str(), &tensor, 0));
   }
 }
@@ -276,7 +276,7 @@ Network::Outcome Training::step(const int* indices) {
   const Network::Outcome outcome = network_.forward(share_);
   network_.backward(share_, [&](Parameter& parameter) {
     const hvd_tensor gradient{parameter.gradient.data(), parameter.shape.data(),
-                              static_cast<int32_t>(parameter.shape.size()), HVD_FLOAT32};
+                              static_cast<int32_t>(parameter.shape.size()), HVD_FLOAT32, HVD_HOST};
     hvd_handle handle = 0;
     check(hvd_allreduce_async(parameter.name.c_str(), &gradient, parameter.gradient.data(),
                               HVD_AVERAGE, 1.0, 1.0, &handle));
@@ -314,7 +314,7 @@ double Training::test_accuracy() {
     correct += network_.forward(count).correct;
   }
   const int64_t shape = 1;
-  const hvd_tensor count{&correct, &shape, 1, HVD_INT64};
+  const hvd_tensor count{&correct, &shape, 1, HVD_INT64, HVD_HOST};
   check(hvd_allreduce("correct", &count, &correct, HVD_SUM, 1.0, 1.0));
   return static_cast<double>(correct) / test_.count;
 }

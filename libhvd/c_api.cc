@@ -99,6 +99,15 @@ Status read_tensor(const hvd_tensor* tensor, Description* description, Segment* 
   if (tensor->ndim > 0 && tensor->shape == nullptr) {
     return error(Code::kInvalid, "the shape is NULL and ndim is %d", tensor->ndim);
   }
+  if (tensor->device < HVD_HOST) {
+    return error(Code::kInvalid, "device is %d, neither HVD_HOST nor HVD_GPU(i)", tensor->device);
+  }
+  if (tensor->device != HVD_HOST) {
+    return error(Code::kInvalid,
+                 "the tensor is on GPU %d, and this release reads host memory only; copy it to "
+                 "host memory and submit that",
+                 tensor->device - HVD_GPU(0));
+  }
   description->type = static_cast<DataType>(tensor->type);
   int64_t elements = 1;
   for (int i = 0; i < tensor->ndim; ++i) {

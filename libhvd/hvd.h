@@ -15,7 +15,7 @@
  * healthy and the name can be used again. After HVD_ERR_PEER_LOST every outstanding and later
  * operation fails with the same text until hvd_shutdown.
  *
- * Memory: tensors are contiguous, in host memory. Input and output buffers belong to the library
+ * Memory: tensors are contiguous; this release works on host memory. Input and output buffers belong to the library
  * from submit until the handle is done (hvd_poll true or hvd_wait returned other than
  * HVD_ERR_TIMEOUT); the shape array and the name are copied.
  */
@@ -68,12 +68,18 @@ typedef enum hvd_op {
   HVD_SUM = 1
 } hvd_op;
 
-/* A tensor in host memory. `shape` has `ndim` entries, each >= 0; a scalar has ndim 0. */
+/* Where a tensor's bytes are: host memory, or GPU number i of the process (0, 1, ...). */
+enum { HVD_HOST = 0 };
+#define HVD_GPU(i) ((int32_t)(i) + 1)
+
+/* A tensor. `shape` has `ndim` entries, each >= 0; a scalar has ndim 0. What is not named in an
+ * initialiser is zero, and so in host memory. */
 typedef struct hvd_tensor {
   void *data;           /* first element; may be NULL if there are no elements */
   const int64_t *shape; /* in elements, outermost first; may be NULL if ndim is 0 */
   int32_t ndim;         /* 0 .. HVD_MAX_DIMS */
   int32_t type;         /* an hvd_type */
+  int32_t device;       /* HVD_HOST or HVD_GPU(i); GPUs: HVD_ERR_INVALID in this release */
 } hvd_tensor;
 
 enum { HVD_MAX_DIMS = 16 };

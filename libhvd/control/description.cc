@@ -38,6 +38,7 @@ const std::vector<Aspect>& aspects() {
       {"the root", [](const Description& d) { return std::to_string(d.root); }},
       {"the prescale factor", [](const Description& d) { return format("%.17g", d.prescale); }},
       {"the postscale factor", [](const Description& d) { return format("%.17g", d.postscale); }},
+      {"the device", [](const Description& d) { return std::string(name_of(d.device)); }},
   };
   return all;
 }
@@ -56,6 +57,10 @@ const char* name_of(OpKind kind) {
   return "?";
 }
 
+const char* name_of(DeviceClass device) {
+  return device == DeviceClass::kHost ? "host memory" : "GPU memory";
+}
+
 int64_t Description::elements() const {
   // An empty tensor's other extents may be anything.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
@@ -72,6 +77,7 @@ std::string Description::encode() const {
   w.i32(root);
   w.f64(prescale);
   w.f64(postscale);
+  w.u8(static_cast<uint8_t>(device));
   w.u32(static_cast<uint32_t>(shape.size()));
   for (int64_t extent : shape) w.i64(extent);
   return w.take();
@@ -86,9 +92,11 @@ std::optional<Description> Description::decode(std::string_view bytes) {
   d.root = r.i32();
   d.prescale = r.f64();
   d.postscale = r.f64();
+  const uint8_t device = r.u8();
   const uint32_t dims = r.u32();
   if (!r.ok() || kind > static_cast<uint8_t>(OpKind::kBarrier) || !is_type(type) ||
-      op > static_cast<uint8_t>(ReduceOp::kSum) || dims > kMaxDims || d.root < 0) {
+      op > static_cast<uint8_t>(ReduceOp::kSum) ||
+      device > static_cast<uint8_t>(DeviceClass::kGpu) || dims > kMaxDims || d.root < 0) {
     return std::nullopt;
   }
   for (uint32_t i = 0; i < dims; ++i) d.shape.push_back(r.i64());
@@ -101,6 +109,7 @@ std::optional<Description> Description::decode(std::string_view bytes) {
   d.kind = static_cast<OpKind>(kind);
   d.type = static_cast<DataType>(type);
   d.op = static_cast<ReduceOp>(op);
+  d.device = static_cast<DeviceClass>(device);
   return d;
 }
 
@@ -119,8 +128,10 @@ std::string rank_list(const std::vector<int>& ranks) {
 
 std::string disagreement(std::string_view name, const std::vector<Opinion>& opinions) {
   std::vector<Description> decoded;
-  for (const Opinion& opinion : opinions) {
-    decoded.push_back(Description::decode(opinion.description).value_or(Description()));
+  size_t first = 0;  // the opinion of the lowest rank: whoever came first, the text is the same
+  for (size_t i = 0; i < opinions.size(); ++i) {
+    decoded.push_back(Description::decode(opinions[i].description).value_or(Description()));
+    if (opinions[i].ranks < opinions[first].ranks) first = i;
   }
   for (const Aspect& aspect : aspects()) {
     // Ranks by what they say about this aspect, in the order of their lowest rank.
@@ -136,8 +147,9 @@ std::string disagreement(std::string_view name, const std::vector<Opinion>& opin
     for (auto& camp : camps) std::sort(camp.second.begin(), camp.second.end());
     std::sort(camps.begin(), camps.end(),
               [](const auto& a, const auto& b) { return a.second < b.second; });
-    std::string text = format("%s \"%.*s\": ranks disagree about %s: ", name_of(decoded[0].kind),
-                              static_cast<int>(name.size()), name.data(), aspect.what);
+    std::string text =
+        format("%s \"%.*s\": ranks disagree about %s: ", name_of(decoded[first].kind),
+               static_cast<int>(name.size()), name.data(), aspect.what);
     for (size_t i = 0; i < camps.size(); ++i) {
       if (i > 0) text += "; ";
       text += camps[i].first + " on rank " + rank_list(camps[i].second);

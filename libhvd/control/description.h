@@ -19,6 +19,11 @@ enum class OpKind : uint8_t { kAllreduce = 0, kBroadcast = 1, kBarrier = 2 };
 
 const char* name_of(OpKind kind);  // "allreduce"
 
+// Where the bytes are. GPUs are one class: their numbers may differ between ranks.
+enum class DeviceClass : uint8_t { kHost = 0, kGpu = 1 };
+
+const char* name_of(DeviceClass device);  // "host memory"
+
 struct Description {
   OpKind kind = OpKind::kBarrier;
   DataType type = DataType::kInt32;
@@ -26,6 +31,7 @@ struct Description {
   int32_t root = 0;              // of a broadcast: global rank
   double prescale = 1;
   double postscale = 1;
+  DeviceClass device = DeviceClass::kHost;
   std::vector<int64_t> shape;  // in elements, outermost first
 
   int64_t elements() const;  // product of the shape
@@ -42,7 +48,8 @@ struct Opinion {
 
 // The sentence for ranks that disagree: which ranks differ, in what, e.g.
 // `allreduce "grad": ranks disagree about the shape: [3,4] on rank 0, 2; [3,5] on rank 1`.
-// The first thing that differs in the order operation, type, shape, reduce op, root, scale.
+// The first thing that differs in the order operation, type, shape, reduce op, root, scale,
+// device.
 std::string disagreement(std::string_view name, const std::vector<Opinion>& opinions);
 
 // "0-3, 5" for {0,1,2,3,5}: ranks as people read them.

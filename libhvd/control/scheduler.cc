@@ -129,7 +129,7 @@ int64_t Scheduler::due_ns() const {
 }
 
 bool Scheduler::fits_together(const Description& a, const Description& b) const {
-  if (a.kind != b.kind || a.type != b.type) return false;
+  if (a.kind != b.kind || a.type != b.type || a.device != b.device) return false;
   switch (a.kind) {
     case OpKind::kAllreduce:
       return true;  // sum and average are one reduction; scale factors belong to each tensor

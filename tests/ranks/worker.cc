@@ -46,7 +46,7 @@ bool sum_of(hvd_type type, int64_t n, const std::string& name) {
   const int rank = hvd_rank();
   const int size = hvd_size();
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>((rank + 1) * (i % 100 + 1));
-  const hvd_tensor tensor = {in.data(), &n, 1, type};
+  const hvd_tensor tensor = {in.data(), &n, 1, type, HVD_HOST};
   if (hvd_allreduce(name.c_str(), &tensor, out.data(), HVD_SUM, 1, 1) != HVD_OK) {
     return fail(name.c_str());
   }
@@ -56,7 +56,7 @@ bool sum_of(hvd_type type, int64_t n, const std::string& name) {
     }
   }
   const int root = size - 1;
-  const hvd_tensor weights = {out.data(), &n, 1, type};
+  const hvd_tensor weights = {out.data(), &n, 1, type, HVD_HOST};
   for (T& x : out) x = static_cast<T>(rank);
   if (hvd_broadcast((name + ".bcast").c_str(), &weights, root) != HVD_OK) return fail("broadcast");
   for (T x : out) {
@@ -87,7 +87,7 @@ bool place() {
 bool stream() {
   const int64_t n = 16 << 20;
   std::vector<float> data(static_cast<size_t>(n), 1.0f);
-  const hvd_tensor tensor = {data.data(), &n, 1, HVD_FLOAT32};
+  const hvd_tensor tensor = {data.data(), &n, 1, HVD_FLOAT32, HVD_HOST};
   for (bool first = true;; first = false) {
     const int code = hvd_allreduce("stream", &tensor, data.data(), HVD_AVERAGE, 1, 1);
     if (code != HVD_OK) {
@@ -135,7 +135,7 @@ bool first_leaves() {
   if (hvd_rank() == 1) return true;
   sleep_ms(3000);
   float x = 1;
-  const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32};
+  const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
   const int code = hvd_allreduce("late", &tensor, &x, HVD_SUM, 1, 1);
   printf("rank %d: wait: %d %s\n", hvd_rank(), code, hvd_last_error());
   return code == HVD_ERR_SHUT_DOWN;
@@ -144,7 +144,7 @@ bool first_leaves() {
 bool name_taken() {
   float x = 1;
   float y = 1;
-  const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32};
+  const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
   hvd_handle first = 0;
   if (hvd_rank() == 0) {
     if (hvd_allreduce_async("twice", &tensor, &x, HVD_SUM, 1, 1, &first) != HVD_OK) {
@@ -165,7 +165,7 @@ bool name_taken() {
 
 bool late_rank() {
   float x = 1;
-  const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32};
+  const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
   if (hvd_rank() == 1) sleep_ms(500);
   hvd_handle handle = 0;
   if (hvd_allreduce_async("late", &tensor, &x, HVD_SUM, 1, 1, &handle) != HVD_OK) {

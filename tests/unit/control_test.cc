@@ -96,6 +96,20 @@ TEST_CASE("what is complete together is one batch, up to the threshold, of one k
         "define r0'; batch a b; batch big; batch double; batch c; batch r0 r0'; batch r1");
 }
 
+TEST_CASE("tensors on different kinds of device are never one batch") {
+  Scheduler::Limits limits;
+  limits.batches_in_flight = 100;
+  Scheduler scheduler(limits);
+  std::vector<std::string> names;
+  Description on_gpu = *Description::decode(floats(1));
+  on_gpu.device = DeviceClass::kGpu;
+  scheduler.take(submit("a", floats(1)), 0);
+  scheduler.take(submit("gpu", on_gpu.encode()), 0);
+  scheduler.take(submit("b", floats(1)), 0);
+  scheduler.form(0, 0);
+  CHECK(told(scheduler.drain(), &names) == "define a; define gpu; define b; batch a b; batch gpu");
+}
+
 TEST_CASE("few batches are in flight, so that batches grow while the network is busy") {
   Scheduler scheduler(Scheduler::Limits{});
   std::vector<std::string> names;
@@ -194,13 +208,17 @@ TEST_CASE("each thing that ranks can disagree about has its words") {
       {[](Description* x) { x->root = 2; }, "the root: 0 on rank 0; 2 on rank 1"},
       {[](Description* x) { x->prescale = 0.5; },
        "the prescale factor: 1 on rank 0; 0.5 on rank 1"},
+      {[](Description* x) { x->device = DeviceClass::kGpu; },
+       "the device: host memory on rank 0; GPU memory on rank 1"},
       {[](Description* x) { x->postscale = 2; }, "the postscale factor: 1 on rank 0; 2 on rank 1"},
   };
   for (const auto& c : cases) {
     Description other = d;
     c.change(&other);
-    CHECK(disagreement("t", {{d.encode(), {0}}, {other.encode(), {1}}}) ==
-          std::string("allreduce \"t\": ranks disagree about ") + c.words);
+    const std::string text = std::string("allreduce \"t\": ranks disagree about ") + c.words;
+    CHECK(disagreement("t", {{d.encode(), {0}}, {other.encode(), {1}}}) == text);
+    // Whoever was heard first.
+    CHECK(disagreement("t", {{other.encode(), {1}}, {d.encode(), {0}}}) == text);
   }
 }
 

@@ -24,13 +24,13 @@ const char* HvdCollectives::name_for(const char* operation, const ElementType& t
 
 Status HvdCollectives::allreduce(const ElementType& type, const void* input, void* output,
                                  int64_t count) {
-  const hvd_tensor tensor{const_cast<void*>(input), &count, 1, type.number};
+  const hvd_tensor tensor{const_cast<void*>(input), &count, 1, type.number, HVD_HOST};
   return result(
       hvd_allreduce(name_for("allreduce", type, count), &tensor, output, HVD_SUM, 1.0, 1.0));
 }
 
 Status HvdCollectives::broadcast(const ElementType& type, void* data, int64_t count) {
-  const hvd_tensor tensor{data, &count, 1, type.number};
+  const hvd_tensor tensor{data, &count, 1, type.number, HVD_HOST};
   return result(hvd_broadcast(name_for("broadcast", type, count), &tensor, 0));
 }
 
