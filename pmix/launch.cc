@@ -37,6 +37,18 @@ bool is_own(const Getenv& get, const std::string& step, std::string_view job_and
   return false;
 }
 
+// srun --horovod asked for the plugin in this step, and the node has not loaded it. Such a task
+// could run, but without its settings and its binding, and nobody would know why.
+Status plugin_at_work(const Getenv& get, std::string_view step) {
+  if (variable(get, kRequestedVariable) != step) return ok_status();
+  const std::string node = variable(get, "SLURMD_NODENAME");
+  return error(Code::kSystem,
+               "the Slurm plugin \"horovod\" is not loaded on %s, so this task has nothing of what "
+               "srun --horovod asked for. Tell the administrators of this machine: the node's "
+               "plugstack.conf must name spank_horovod.so, built for its release of Slurm",
+               node.empty() ? "this node" : node.c_str());
+}
+
 // Processes that a launcher started together and that cannot find each other.
 Status many_alone(const Getenv& get, const std::string& step, std::string_view inherited) {
   const auto several = [&](const char* name) {
@@ -81,8 +93,9 @@ Expected<Launch> find_launch(const Getenv& get) {
       if (!launch.pmix) inherited = of_slurm;
     }
   }
-  if (launch.pmix) return launch;
-  Status status = many_alone(get, step, inherited);
+  Status status = ok_status();
+  if (launch.slurm_step) status = plugin_at_work(get, slurm_step_of(pmix_namespace));
+  if (!launch.pmix) status = many_alone(get, step, inherited);
   if (!status.ok()) return status;
   return launch;
 }

@@ -17,7 +17,8 @@ struct Launch {
   bool slurm_step = false;  // and the PMIx server is that of our own Slurm step
 };
 
-// kSystem if this is one of several processes that have no PMIx to find each other.
+// kSystem if this is one of several processes that have no PMIx to find each other, or a task of a
+// step with --horovod on a node without the plugin.
 Expected<Launch> find_launch(const Getenv& get);
 
 // In our own Slurm step: PMIx and Slurm must agree. kMismatch with all the numbers if they do not.

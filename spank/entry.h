@@ -31,8 +31,8 @@ int hvd_local_option(const char *value) HVD_NOEXCEPT;
 /* All options are read. Ends the process if plugstack.conf's own arguments are bad. */
 void hvd_local_options_done(void) HVD_NOEXCEPT;
 
-/* srun only: the MPI type is final. Ends srun if it cannot be right. */
-void hvd_local_before_launch(void) HVD_NOEXCEPT;
+/* srun only: the MPI type is final and the step exists. Ends srun if the type cannot be right. */
+void hvd_local_before_launch(spank_t spank) HVD_NOEXCEPT;
 
 /* In the child of slurmstepd just before it executes the task's program. Ends the task if the
  * option was given and cannot be honoured. */

@@ -201,13 +201,22 @@ void options_done() {
   exit(1);
 }
 
-void before_launch() {
-  if (!state.active) return;
-  const char* type = getenv(kMpiType);
-  if (type != nullptr && strncmp(type, "pmix", 4) == 0) {
-    setenv(kRequestedVariable, "1", 1);
+// Says to the tasks of this step, and to nobody who inherits their environment, that the plugin is
+// asked for. (A heterogeneous step has copied its environment by now.)
+void say_requested(spank_t spank) {
+  uint32_t job = 0;
+  uint32_t step = 0;
+  if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+      spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS) {
     return;
   }
+  setenv(kRequestedVariable, (std::to_string(job) + "." + std::to_string(step)).c_str(), 1);
+}
+
+void before_launch(spank_t spank) {
+  if (!state.active) return;
+  const char* type = getenv(kMpiType);
+  if (type != nullptr && strncmp(type, "pmix", 4) == 0) return say_requested(spank);
   // mpirun starts its daemons with srun --mpi=none, also inside #SBATCH --horovod.
   if (!state.typed) return;
   complain(std::string("--horovod needs PMIx, and this step has --mpi=") +
@@ -257,9 +266,9 @@ void hvd_local_options_done() noexcept {
   });
 }
 
-void hvd_local_before_launch() noexcept {
-  hvd::guarded([] {
-    hvd::before_launch();
+void hvd_local_before_launch(spank_t spank) noexcept {
+  hvd::guarded([&] {
+    hvd::before_launch(spank);
     return 0;
   });
 }

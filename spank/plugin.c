@@ -54,10 +54,9 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[]) {
 }
 
 int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[]) {
-  (void)spank;
   (void)argc;
   (void)argv;
-  hvd_local_before_launch();
+  hvd_local_before_launch(spank);
   return 0;
 }
 

@@ -46,8 +46,10 @@ Variables handoff_variables(const Handoff& handoff, const Settings& settings);
 // Has the internal part of the hand-off; set in every task that the plugin has placed.
 constexpr const char* kHandoffVariable = "HOROVOD_INTERNAL_HANDOFF";
 
-// Set by srun for a step with --horovod and removed by the plugin on the node. A task that finds it
-// runs on a node where Slurm has not loaded the plugin. (srun --export=NONE does not pass it.)
+// "JOB.STEP": set by srun for a step with --horovod and removed by the plugin on the node. A task
+// of that step which finds it runs on a node where Slurm has not loaded the plugin. What such a
+// task starts inherits it, and is of other steps. (srun --export=NONE does not pass it, nor do
+// heterogeneous steps.)
 constexpr const char* kRequestedVariable = "HOROVOD_INTERNAL_REQUESTED";
 
 // Given the value of kHandoffVariable: the variables which that hand-off has set and which say

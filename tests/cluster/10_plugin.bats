@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The plugin on a real Slurm: what tasks find in their environment however they are started, what is refused on the
-# login side, and that nobody else feels any of it. The library is not involved.
+# login side, and that nobody else feels any of it. The library has a part only where the plugin is missing.
 #
 # shellcheck disable=SC2016 # what is quoted is for the tasks' shells
 # shellcheck disable=SC2154 # variables of bats
 
 load helpers
+load ../ranks/helpers
 
 # A task prints where it is: rank/size local/local cross/cross host.
 h=HOROVOD
@@ -294,8 +295,29 @@ next_job() { on_cluster srun bash -c 'echo $SLURM_JOB_ID'; }
   node_has node1 "$HOME_OF_ALICE/plugin.conf"
   run -0 on_cluster srun -N2 bash -c "$traces"
   [ -z "$output" ]
-  run -0 on_cluster srun --horovod -N2 bash -c 'echo "$(hostname) ${HOROVOD_RANK-none} ${HOROVOD_INTERNAL_REQUESTED-none}"'
-  same $'node0 0 none\nnode1 none 1'
+  local step='$SLURM_JOB_ID.$SLURM_STEP_ID'
+  run -0 on_cluster srun --horovod -N2 \
+    bash -c "[[ \${HOROVOD_INTERNAL_REQUESTED-$step} == $step ]]; echo \$? \$(hostname) \${HOROVOD_RANK-none}"
+  same $'0 node0 0\n0 node1 none'
+}
+
+@test "a program on a node without the plugin says so at hvd_init and ends the step; what it starts may run" {
+  local worker
+  worker=$(build_dir)/tests/ranks/worker
+  grep -v spank_horovod "$plugstack" >"$HOME_OF_ALICE/plugin.conf"
+  node_has node1 "$HOME_OF_ALICE/plugin.conf"
+  run on_cluster srun --horovod -N2 -n4 --ntasks-per-node=2 "$worker" place
+  [[ $status != 0 ]]
+  expect_lines '[12]' '^worker: the Slurm plugin "horovod" is not loaded on node1, so this task has nothing of what srun --horovod asked for\. Tell the administrators of this machine: '
+  expect_lines 0 '^[0-3]/'
+  run -2 on_cluster srun --horovod -w node1 -n1 "$worker" place
+  # A step inside such a task, with PMIx and without the option, on a node that has the plugin and on the one that has not.
+  for inner in '-w node0 -n1' '-w node1 -n1'; do
+    run -0 on_cluster salloc -Q -N2 -w node0,node1 srun --horovod -w node1 -N1 -n1 bash -c "srun --overlap --mpi=pmix -N1 $inner $worker place"
+    [ "$output" = '0/1 0/1 0/1' ]
+  done
+  run -0 on_cluster srun --horovod -w node1 -n1 mpirun --oversubscribe -n 2 "$worker" place
+  same $'0/2 0/2 0/1\n1/2 1/2 0/1'
 }
 
 @test "sites can select PMIx by the command-line filter instead" {

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "libhvd/base/handoff.h"
 #include "tests/unit/catch.h"
 
 using Environment = std::map<std::string, std::string>;
@@ -98,6 +99,37 @@ TEST_CASE("several processes that cannot find each other are an error, not many 
     const auto launch = hvd::find_launch(reader(c.environment));
     CHECK(launch.status().code() == hvd::Code::kSystem);
     CHECK(launch.status().text() == c.text);
+  }
+}
+
+TEST_CASE("a task on a node without the plugin says so, if its own step asked for it") {
+  const auto asked = [&](const Environment& base, const std::string& for_step) {
+    return with(base, {{hvd::kRequestedVariable, for_step}, {"SLURMD_NODENAME", "node1"}});
+  };
+  const Environment task = with(kStep, kItsPmix);
+  const auto refused = hvd::find_launch(reader(asked(task, "7.2")));
+  CHECK(refused.status().code() == hvd::Code::kSystem);
+  CHECK(
+      refused.status().text() ==
+      "the Slurm plugin \"horovod\" is not loaded on node1, so this task has nothing of what srun "
+      "--horovod asked for. Tell the administrators of this machine: the node's plugstack.conf "
+      "must name spank_horovod.so, built for its release of Slurm");
+
+  const struct {
+    const char* situation;
+    Environment environment;
+  } fine[] = {
+      {"the plugin was there", task},
+      {"a plain step inside such a task", asked(task, "7.1")},
+      {"a job that such a task has submitted", asked(task, "6.2")},
+      {"mpirun inside such a task", asked(with(kStep, kMpirun), "7.2")},
+      {"one task of a step without PMIx inside such a task",
+       asked(with(task, {{"SLURM_STEP_ID", "5"}, {"SLURM_STEP_NUM_TASKS", "1"}}), "7.2")},
+      {"no launcher", {{hvd::kRequestedVariable, "7.2"}}},
+  };
+  for (const auto& c : fine) {
+    INFO(c.situation);
+    CHECK(hvd::find_launch(reader(c.environment)).ok());
   }
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("executed again it goes on, and the guard does not reach the tasks", "
   CHECK(outcome.err == "");
   CHECK(outcome.out ==
         "SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nSLURM_PMIX_FENCE=ring\nHOROVOD_INTERNAL_"
-        "REQUESTED=1\n");
+        "REQUESTED=12.0\n");
 }
 
 TEST_CASE("srun is executed again once at most", "[spank]") {
@@ -104,7 +104,7 @@ TEST_CASE("what the user has chosen stays", "[spank]") {
   CHECK(outcome.status == 0);
   CHECK(outcome.out ==
         "SLURM_MPI_TYPE=pmix_v4\nSLURM_KILL_BAD_EXIT=0\nSLURM_PMIX_FENCE=tree\n"
-        "HOROVOD_INTERNAL_REQUESTED=1\n");
+        "HOROVOD_INTERNAL_REQUESTED=12.0\n");
 
   outcome = command({S_CTX_LOCAL, {{"SLURM_KILL_BAD_EXIT", "0"}}, {}}, {nullptr});
   CHECK(outcome.status == fake::kExecuted);
@@ -135,7 +135,7 @@ TEST_CASE("an inherited option selects PMIx in time and is marked", "[spank]") {
     CHECK(outcome.err == "");
     CHECK(outcome.out ==
           std::string("SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nSLURM_PMIX_FENCE=ring\n") +
-              kInherited + "=" + c.marked + "\nHOROVOD_INTERNAL_REQUESTED=1\n");
+              kInherited + "=" + c.marked + "\nHOROVOD_INTERNAL_REQUESTED=12.0\n");
   }
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("a typed option wins over an inherited one", "[spank]") {
   CHECK(outcome.status == 0);
   CHECK(outcome.out ==
         std::string("SLURM_MPI_TYPE=pmix\nSLURM_KILL_BAD_EXIT=1\nSLURM_PMIX_FENCE=ring\n") +
-            kInherited + "=slots=4\nHOROVOD_INTERNAL_REQUESTED=1\n");
+            kInherited + "=slots=4\nHOROVOD_INTERNAL_REQUESTED=12.0\n");
 
   // Off: srun begins again as if nothing had been inherited.
   outcome = command({S_CTX_LOCAL, {{kInherited, "slots=8"}}, {}}, {"off"});
@@ -173,6 +173,24 @@ TEST_CASE("a component without the option does not undo another's", "[spank]") {
   });
   CHECK(outcome.status == 0);
   CHECK(outcome.err == "");
+}
+
+TEST_CASE("the tasks are told that the plugin is asked for, and for which step", "[spank]") {
+  const Outcome outcome = fake::in_child([] {
+    setenv("SLURM_MPI_TYPE", "pmix", 1);
+    setenv("SLURM_KILL_BAD_EXIT", "1", 1);
+    setenv("SLURM_PMIX_FENCE", "ring", 1);
+    setenv("HOROVOD_INTERNAL_REQUESTED", "11.3", 1);  // of a step around this one
+    fake::call_init();
+    fake::call_option("");
+    fake::call_init_post_opt();
+    slurm().job_id = 20;
+    slurm().step_id = 4;
+    fake::call_local_user_init();
+    fputs(fake::environment_of({"HOROVOD_INTERNAL_REQUESTED"}).c_str(), stdout);
+  });
+  CHECK(outcome.status == 0);
+  CHECK(outcome.out == "HOROVOD_INTERNAL_REQUESTED=20.4\n");
 }
 
 TEST_CASE("--mpi=none with a typed option is refused in one line", "[spank]") {
@@ -246,7 +264,7 @@ TEST_CASE("with a command-line filter the plugin chooses nothing", "[spank]") {
   Outcome outcome =
       command({S_CTX_LOCAL, {{"SLURM_MPI_TYPE", "pmix"}}, {"cli-filter"}}, {"slots=8"});
   CHECK(outcome.status == 0);
-  CHECK(outcome.out == "SLURM_MPI_TYPE=pmix\nHOROVOD_INTERNAL_REQUESTED=1\n");
+  CHECK(outcome.out == "SLURM_MPI_TYPE=pmix\nHOROVOD_INTERNAL_REQUESTED=12.0\n");
   outcome = command({S_CTX_LOCAL, {}, {"cli-filter"}}, {"slots=8"});
   CHECK(outcome.status == 1);
 }

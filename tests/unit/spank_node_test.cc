@@ -193,7 +193,7 @@ TEST_CASE("a component of a heterogeneous job has the first one's namespace", "[
 
 TEST_CASE("that srun asked for the plugin is not left in the environment", "[spank]") {
   Step step;
-  step.task["HOROVOD_INTERNAL_REQUESTED"] = "1";
+  step.task["HOROVOD_INTERNAL_REQUESTED"] = "12.0";
   CHECK(run(step).task == with(task_of_slurm(), kPlaced));
 }
 

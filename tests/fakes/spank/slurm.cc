@@ -56,7 +56,10 @@ Slurm& slurm() {
 
 int call_init() { return call(slurm_spank_init); }
 int call_init_post_opt() { return call(slurm_spank_init_post_opt); }
-int call_local_user_init() { return call(slurm_spank_local_user_init); }
+int call_local_user_init() {
+  slurm().step_exists = true;
+  return call(slurm_spank_local_user_init);
+}
 int call_task_init() { return call(slurm_spank_task_init); }
 
 int call_option(const char* value) {
@@ -137,7 +140,9 @@ spank_err_t spank_get_item(spank_t, spank_item_t item, ...) {
   va_start(arguments, item);
 #pragma GCC diagnostic pop
   spank_err_t result = kSuccess;
-  if (fake::slurm().context != S_CTX_REMOTE) {
+  if (fake::slurm().context != S_CTX_REMOTE && !fake::slurm().step_exists) {
+    result = ESPANK_NOT_AVAIL;
+  } else if (fake::slurm().context != S_CTX_REMOTE && item == S_TASK_ID) {
     result = ESPANK_NOT_REMOTE;
   } else if (item == S_JOB_ID) {
     *va_arg(arguments, uint32_t*) = fake::slurm().job_id;

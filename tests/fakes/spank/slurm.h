@@ -22,7 +22,8 @@ struct Slurm {
   spank_context_t context = S_CTX_LOCAL;
   std::vector<std::string> plugstack;  // the arguments of the plugin's line
 
-  // The step, as its items say.
+  // The step, as its items say; in srun only once it has been made.
+  bool step_exists = false;
   uint32_t job_id = 12;
   uint32_t step_id = 0;
   int local_task = 0;
