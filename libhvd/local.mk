@@ -30,6 +30,8 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/sha256.h \
   libhvd/base/status.cc \
   libhvd/base/status.h \
+  libhvd/base/unix_socket.cc \
+  libhvd/base/unix_socket.h \
   libhvd/base/wire.h \
   libhvd/topo/layout.cc \
   libhvd/topo/layout.h
@@ -90,8 +92,6 @@ libhvd_libcore_la_SOURCES = \
   libhvd/transport/net/connector.h \
   libhvd/transport/net/tcp_wire.cc \
   libhvd/transport/net/tcp_wire.h \
-  libhvd/transport/shm/fd_passing.cc \
-  libhvd/transport/shm/fd_passing.h \
   libhvd/transport/shm/node_link.cc \
   libhvd/transport/node_link.h
 libhvd_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)

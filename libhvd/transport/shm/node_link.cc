@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,9 +18,8 @@
 #include <cstring>
 #include <utility>
 
-#include "libhvd/base/sha256.h"
+#include "libhvd/base/unix_socket.h"
 #include "libhvd/transport/acceptor.h"
-#include "libhvd/transport/shm/fd_passing.h"
 
 namespace hvd {
 namespace {
@@ -40,22 +38,9 @@ struct Greeting {
 };
 constexpr uint64_t kMostTextBytes = 1 << 16;
 
-socklen_t abstract_address(const std::string& name, sockaddr_un* address) {
-  memset(address, 0, sizeof *address);
-  address->sun_family = AF_UNIX;
-  const size_t length = std::min(name.size(), sizeof address->sun_path - 1);
-  memcpy(address->sun_path + 1, name.data(), length);  // sun_path[0] == 0: no file
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-}
-
-bool credentials(int fd, ucred* peer) {
-  socklen_t length = sizeof *peer;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0;
-}
-
 bool same_user(int fd) {
   ucred peer;
-  return credentials(fd, &peer) && peer.uid == geteuid();
+  return peer_credentials(fd, &peer) && peer.uid == geteuid();
 }
 
 // The process at the other end of a socket, to see it die even if a child of it keeps the socket.
@@ -63,7 +48,7 @@ bool same_user(int fd) {
 Fd process_behind(int fd) {
 #ifdef SYS_pidfd_open
   ucred peer;
-  if (credentials(fd, &peer) && peer.pid > 0 && peer.pid != getpid()) {
+  if (peer_credentials(fd, &peer) && peer.pid > 0 && peer.pid != getpid()) {
     return Fd(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
   }
 #else
@@ -292,19 +277,11 @@ Status receive_parts(int fd, Deadline deadline, Parts* parts) {
 }  // namespace
 
 Expected<NodeListener> NodeListener::open() {
-  auto random = random_bytes(16);
-  if (!random.ok()) return random.status();
-  NodeListener listener;
-  listener.name = "horovod-" + to_hex(*random);
-  listener.fd = Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address;
-  const socklen_t length = abstract_address(listener.name, &address);
-  if (!listener.fd.valid() ||
-      bind(listener.fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      listen(listener.fd.get(), 4096) != 0) {
-    return errno_error(errno, "opening the socket on which the ranks of this node meet");
+  Expected<NamedListener> listener = listen_at_random_name("horovod-", 4096);
+  if (!listener.ok()) {
+    return listener.status().annotate("making the place where the ranks of this node meet");
   }
-  return listener;
+  return NodeListener{std::move(listener->fd), std::move(listener->name)};
 }
 
 Expected<std::unique_ptr<NodeLink>> NodeLink::lead(NodeListener listener, std::string_view secret,

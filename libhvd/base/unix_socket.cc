@@ -2,14 +2,17 @@
 //
 // Linux lets one message carry 253 descriptors (SCM_MAX_FD), and an unprivileged user have as many
 // on their way, all processes together, as RLIMIT_NOFILE says: a large node meets both.
-#include "libhvd/transport/shm/fd_passing.h"
+#include "libhvd/base/unix_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+
+#include "libhvd/base/sha256.h"
 
 namespace hvd {
 namespace {
@@ -38,6 +41,35 @@ Status wait_or_fail(int err, int socket, short events, Deadline deadline) {
 }
 
 }  // namespace
+
+socklen_t abstract_address(const std::string& name, sockaddr_un* address) {
+  memset(address, 0, sizeof *address);
+  address->sun_family = AF_UNIX;
+  const size_t length = std::min(name.size(), sizeof address->sun_path - 1);
+  memcpy(address->sun_path + 1, name.data(), length);  // sun_path[0] == 0: no file
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+}
+
+Expected<NamedListener> listen_at_random_name(const char* prefix, int backlog) {
+  auto random = random_bytes(16);
+  if (!random.ok()) return random.status();
+  NamedListener listener;
+  listener.name = prefix + to_hex(*random);
+  listener.fd = Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address;
+  const socklen_t length = abstract_address(listener.name, &address);
+  if (!listener.fd.valid() ||
+      bind(listener.fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      listen(listener.fd.get(), backlog) != 0) {
+    return errno_error(errno, "opening a socket");
+  }
+  return listener;
+}
+
+bool peer_credentials(int fd, ucred* peer) {
+  socklen_t length = sizeof *peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0;
+}
 
 Status send_all(int socket, const void* data, size_t bytes, Deadline deadline) {
   const char* p = static_cast<const char*>(data);
