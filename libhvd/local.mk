@@ -17,6 +17,8 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/fd.h \
   libhvd/base/handoff.cc \
   libhvd/base/handoff.h \
+  libhvd/base/json.cc \
+  libhvd/base/json.h \
   libhvd/base/log.cc \
   libhvd/base/log.h \
   libhvd/base/nearest.cc \

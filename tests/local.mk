@@ -24,6 +24,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/engine_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
+  tests/unit/json_test.cc \
   tests/unit/kernels_test.cc \
   tests/unit/launch_test.cc \
   tests/unit/layout_test.cc \

@@ -4,6 +4,7 @@
 // has to send and receive at least, so that it can be held against the hardware's.
 #include "libhvd/tools/perf/report.h"
 
+#include "libhvd/base/json.h"
 #include "libhvd/base/parse.h"
 
 namespace hvd::perf {
@@ -24,20 +25,11 @@ std::string plural(int count, const char* what) {
   return format("%d %s%s", count, what, count == 1 ? "" : "s");
 }
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
 // Up to the results, which differ.
 std::string json_head(const Job& job, const Options& options) {
   return format("{\"version\": %s, \"host\": %s, \"nodes\": %d, \"ranks\": %d, \"op\": %s",
-                quoted(job.version).c_str(), quoted(job.host).c_str(), job.nodes, job.ranks,
-                quoted(name_of(options.operation)).c_str());
+                json_quoted(job.version).c_str(), json_quoted(job.host).c_str(), job.nodes,
+                job.ranks, json_quoted(name_of(options.operation)).c_str());
 }
 
 std::string json_list(const std::vector<std::string>& items) {
@@ -95,7 +87,7 @@ std::string json(const Job& job, const Options& options, const std::vector<Row>&
   }
   return json_head(job, options) +
          format(", \"type\": %s, \"in_place\": %s, \"results\": ",
-                quoted(options.type->name).c_str(), options.in_place ? "true" : "false") +
+                json_quoted(options.type->name).c_str(), options.in_place ? "true" : "false") +
          json_list(items) + "}\n";
 }
 
