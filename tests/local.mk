@@ -19,6 +19,7 @@ tests_unit_libmain_a_CXXFLAGS = -std=c++17 $(HVD_WARNINGS)
 
 tests_unit_unit_SOURCES = \
   tests/unit/address_test.cc \
+  tests/unit/agreement_test.cc \
   tests/unit/catch.h \
   tests/unit/control_test.cc \
   tests/unit/engine_test.cc \
@@ -34,6 +35,8 @@ tests_unit_unit_SOURCES = \
   tests/unit/perf_test.cc \
   tests/unit/plan_test.cc \
   tests/unit/processes.h \
+  tests/unit/random_cases.cc \
+  tests/unit/random_cases.h \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
   tests/unit/tcp_wire_test.cc \

@@ -2,8 +2,14 @@
 //
 // See aggregator.h. Why no ticket can be pending when it is redefined: a new description is
 // scheduled only after every rank has sent it, and a rank submits the name again only after it has
-// read the schedule up to there. Evictions can cross with announcements on their way up: then the
-// announcement is ignored here, and the rank, which reads the eviction too, announces anew.
+// read the schedule up to there.
+//
+// Evictions can cross with announcements on their way up. Nobody announces twice for that (it could
+// not be told from the name's next use): an evicted ticket that a child has said, or says yet,
+// counts as the description that it stood for. It is remembered until every child has reported
+// that it has read the eviction, which a child does before its next announcement; a leader that has
+// applied the eviction has passed on all that it knew by ticket before, so each step of the tree
+// does this by itself.
 #include "libhvd/control/aggregator.h"
 
 #include <algorithm>
@@ -13,6 +19,7 @@ namespace hvd {
 
 Aggregator::Aggregator(std::vector<std::vector<int>> ranks_below)
     : ranks_below_(std::move(ranks_below)),
+      evictions_read_(ranks_below_.size(), 0),
       gone_(ranks_below_.size(), false),
       bye_(ranks_below_.size(), false),
       left_(ranks_below_.size(), false) {}
@@ -32,21 +39,14 @@ bool Aggregator::take(int child, Report report) {
   if (child < 0 || child >= static_cast<int>(ranks_below_.size())) return false;
   switch (report.kind) {
     case Report::Kind::kReady:
-      for (Ticket ticket : report.tickets) {
-        auto it = tickets_.find(ticket);
-        if (it != tickets_.end()) hear(it->second, child, Said::kTicket);
-      }
+      for (Ticket ticket : report.tickets) take_ticket(child, ticket);
       return true;
-    case Report::Kind::kSubmit: {
-      Name* name = find_or_add(report.name);
-      if (name->said[child] != Said::kNothing) return true;
-      for (const Opinion& opinion : report.opinions) {
-        add_opinion(name, opinion.description,
-                    opinion.ranks.empty() ? ranks_below_[child] : opinion.ranks);
-      }
-      hear(name, child, Said::kDescription);
+    case Report::Kind::kSubmit:
+      take_description(child, report.name, report.opinions);
       return true;
-    }
+    case Report::Kind::kForgotten:
+      forget_evicted(child, report.evictions);
+      return true;
     case Report::Kind::kGoodbye:
       if (!goodbye_said_) say(report);
       goodbye_said_ = true;
@@ -90,6 +90,8 @@ void Aggregator::apply(const Entry& entry) {
     case Entry::Kind::kEpochEnd:
       names_.clear();
       tickets_.clear();
+      evicted_.clear();
+      evicted_order_.clear();
       incomplete_ = 0;
       std::fill(gone_.begin(), gone_.end(), false);
       gone_count_ = 0;
@@ -121,6 +123,25 @@ Aggregator::Name* Aggregator::find_or_add(const std::string& name) {
   return slot.get();
 }
 
+void Aggregator::take_ticket(int child, Ticket ticket) {
+  const auto known = tickets_.find(ticket);
+  if (known != tickets_.end()) return hear(known->second, child, Said::kTicket);
+  const auto evicted = evicted_.find(ticket);
+  if (evicted == evicted_.end()) return;
+  take_description(child, evicted->second.name, {{evicted->second.description, {}}});
+}
+
+void Aggregator::take_description(int child, const std::string& name,
+                                  const std::vector<Opinion>& opinions) {
+  Name* known = find_or_add(name);
+  if (known->said[child] != Said::kNothing) return;
+  for (const Opinion& opinion : opinions) {
+    add_opinion(known, opinion.description,
+                opinion.ranks.empty() ? ranks_below_[child] : opinion.ranks);
+  }
+  hear(known, child, Said::kDescription);
+}
+
 void Aggregator::hear(Name* name, int child, Said what) {
   if (name->said[child] != Said::kNothing) return;
   name->said[child] = what;
@@ -130,6 +151,7 @@ void Aggregator::hear(Name* name, int child, Said what) {
 
 void Aggregator::complete(Name* name) {
   --incomplete_;
+  say_forgotten();
   if (name->opinions.empty()) {
     if (said_.empty() || said_.back().kind != Report::Kind::kReady) {
       Report report;
@@ -174,19 +196,39 @@ void Aggregator::add_opinion(Name* name, const std::string& description,
 }
 
 void Aggregator::evict(Ticket ticket) {
+  ++evictions_;
   auto it = tickets_.find(ticket);
   if (it == tickets_.end()) return;
   Name* name = it->second;
   tickets_.erase(it);
+  evicted_[ticket] = {name->name, name->description};
+  evicted_order_.push_back(ticket);
+  for (size_t child = 0; child < name->said.size(); ++child) {
+    if (name->said[child] != Said::kTicket) continue;
+    name->said[child] = Said::kDescription;
+    add_opinion(name, name->description, ranks_below_[child]);
+  }
   name->ticket = 0;
   name->description.clear();
-  for (Said& said : name->said) {
-    if (said == Said::kTicket) {
-      said = Said::kNothing;
-      if (--name->heard == 0) --incomplete_;
-    }
-  }
   if (name->heard == 0) names_.erase(std::string(name->name));
+}
+
+void Aggregator::forget_evicted(int child, uint64_t evictions) {
+  evictions_read_[child] = evictions;
+  const uint64_t read = *std::min_element(evictions_read_.begin(), evictions_read_.end());
+  while (!evicted_order_.empty() && evictions_ - evicted_order_.size() < read) {
+    evicted_.erase(evicted_order_.front());
+    evicted_order_.pop_front();
+  }
+}
+
+void Aggregator::say_forgotten() {
+  if (evictions_said_ == evictions_) return;
+  evictions_said_ = evictions_;
+  Report report;
+  report.kind = Report::Kind::kForgotten;
+  report.evictions = evictions_;
+  say(std::move(report));
 }
 
 void Aggregator::say(Report report) { said_.push_back(std::move(report)); }

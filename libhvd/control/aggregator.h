@@ -10,6 +10,7 @@
 // Not thread-safe: called under the engine's lock. No input or output of its own: pure state.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -39,8 +40,15 @@ class Aggregator {
 
   // Names that some children have submitted and others have not, for the stall watch and tests.
   size_t incomplete() const { return incomplete_; }
+  // Evicted tickets that are still understood.
+  size_t remembered() const { return evicted_.size(); }
 
  private:
+  // What an evicted ticket stood for.
+  struct Evicted {
+    std::string name;
+    std::string description;
+  };
   enum class Said : uint8_t { kNothing, kTicket, kDescription };
   struct Name {
     std::string name;
@@ -52,15 +60,25 @@ class Aggregator {
   };
 
   Name* find_or_add(const std::string& name);
+  void take_ticket(int child, Ticket ticket);
+  void take_description(int child, const std::string& name, const std::vector<Opinion>& opinions);
   void hear(Name* name, int child, Said what);
   void complete(Name* name);
   void add_opinion(Name* name, const std::string& description, const std::vector<int>& ranks);
   void evict(Ticket ticket);
+  void forget_evicted(int child, uint64_t evictions);
+  void say_forgotten();
   void say(Report report);
 
   const std::vector<std::vector<int>> ranks_below_;
   std::unordered_map<std::string, std::unique_ptr<Name>> names_;
   std::unordered_map<Ticket, Name*> tickets_;
+  // Evicted tickets that a child may still say: the last ones of evictions_.
+  std::unordered_map<Ticket, Evicted> evicted_;
+  std::deque<Ticket> evicted_order_;
+  uint64_t evictions_ = 0;  // applied
+  uint64_t evictions_said_ = 0;
+  std::vector<uint64_t> evictions_read_;  // by child
   size_t incomplete_ = 0;
   std::vector<bool> gone_;  // by child, this epoch
   std::vector<bool> bye_;   // by child

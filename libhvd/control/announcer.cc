@@ -16,9 +16,8 @@ Report submit(const std::string& name, const std::string& description) {
 
 }  // namespace
 
-Report Announcer::announce(const std::string& name, const std::string& description) {
-  in_flight_[name] = description;
-  auto known = names_.find(name);
+Report Announcer::announce(const std::string& name, const std::string& description) const {
+  const auto known = names_.find(name);
   if (known == names_.end() || known->second.description != description) {
     return submit(name, description);
   }
@@ -28,8 +27,16 @@ Report Announcer::announce(const std::string& name, const std::string& descripti
   return report;
 }
 
-std::vector<Report> Announcer::apply(const Entry& entry) {
-  std::vector<Report> again;
+std::optional<Report> Announcer::forgotten() {
+  if (evictions_said_ == evictions_) return std::nullopt;
+  evictions_said_ = evictions_;
+  Report report;
+  report.kind = Report::Kind::kForgotten;
+  report.evictions = evictions_;
+  return report;
+}
+
+void Announcer::apply(const Entry& entry) {
   switch (entry.kind) {
     case Entry::Kind::kDefine: {
       Known& known = names_[entry.name];
@@ -40,22 +47,16 @@ std::vector<Report> Announcer::apply(const Entry& entry) {
       break;
     }
     case Entry::Kind::kEvict: {
+      ++evictions_;
       auto ticket = tickets_.find(entry.ticket);
       if (ticket == tickets_.end()) break;
-      const std::string name = std::move(ticket->second);
+      names_.erase(ticket->second);
       tickets_.erase(ticket);
-      const std::string description = std::move(names_[name].description);
-      names_.erase(name);
-      auto waiting = in_flight_.find(name);
-      if (waiting != in_flight_.end() && waiting->second == description) {
-        again.push_back(submit(name, description));
-      }
       break;
     }
     case Entry::Kind::kEpochEnd:
       names_.clear();
       tickets_.clear();
-      in_flight_.clear();
       break;
     case Entry::Kind::kBatch:
     case Entry::Kind::kFail:
@@ -66,14 +67,11 @@ std::vector<Report> Announcer::apply(const Entry& entry) {
     case Entry::Kind::kPresence:
       break;
   }
-  return again;
 }
 
 const std::string* Announcer::name_of(Ticket ticket) const {
   auto it = tickets_.find(ticket);
   return it == tickets_.end() ? nullptr : &it->second;
 }
-
-void Announcer::settle(const std::string& name) { in_flight_.erase(name); }
 
 }  // namespace hvd

@@ -17,19 +17,17 @@ namespace hvd {
 
 class Announcer {
  public:
-  // What to report when `name` is submitted with this (encoded) description. The name is in flight
-  // until settle() or an entry that fails it.
-  Report announce(const std::string& name, const std::string& description);
+  // What to report when `name` is submitted with this (encoded) description.
+  Report announce(const std::string& name, const std::string& description) const;
 
-  // An entry of the schedule, in order. Returns reports to send again (a ticket in flight was
-  // evicted); empty nearly always.
-  std::vector<Report> apply(const Entry& entry);
+  // To be reported before that: which tickets are not said again. Nothing nearly always.
+  std::optional<Report> forgotten();
+
+  // An entry of the schedule, in order.
+  void apply(const Entry& entry);
 
   // The name behind a ticket that was defined and not evicted; nullptr if there is none.
   const std::string* name_of(Ticket ticket) const;
-
-  // The operation `name` was put into a batch or failed: it is not in flight any more.
-  void settle(const std::string& name);
 
  private:
   struct Known {
@@ -38,8 +36,8 @@ class Announcer {
   };
   std::unordered_map<std::string, Known> names_;
   std::unordered_map<Ticket, std::string> tickets_;
-  // Names announced by ticket or description and not settled; value: the description.
-  std::unordered_map<std::string, std::string> in_flight_;
+  uint64_t evictions_ = 0;       // read
+  uint64_t evictions_said_ = 0;  // reported
 };
 
 }  // namespace hvd

@@ -37,6 +37,7 @@ Control::Control(const Layout& layout, int rank, Board* board, Wire* wire, Sched
 }
 
 void Control::announce(const std::string& name, const std::string& description) {
+  if (std::optional<Report> forgotten = announcer_.forgotten()) say(std::move(*forgotten));
   say(announcer_.announce(name, description));
 }
 
@@ -203,17 +204,16 @@ bool Control::next_entry(Entry* entry) {
   }
   *entry = std::move(entries_.front());
   entries_.pop_front();
-  for (Report& report : announcer_.apply(*entry)) say(std::move(report));
+  announcer_.apply(*entry);
   return true;
 }
 
-std::vector<std::string> Control::settle(const Entry& batch) {
+std::vector<std::string> Control::names_of(const Entry& batch) const {
   std::vector<std::string> names;
   for (Ticket ticket : batch.tickets) {
     const std::string* name = announcer_.name_of(ticket);
     if (name == nullptr) return {};
     names.push_back(*name);
-    announcer_.settle(*name);
   }
   return names;
 }

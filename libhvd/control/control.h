@@ -52,10 +52,9 @@ class Control {
   // seen it already.
   bool next_entry(Entry* entry);
 
-  // The operations of a batch: names in order. The announcer forgets that they are in flight.
-  // Empty if a ticket is unknown: the schedule is broken.
-  std::vector<std::string> settle(const Entry& batch);
-  void settle(const std::string& name) { announcer_.settle(name); }
+  // The operations of a batch: names in order. Empty if a ticket is unknown: the schedule is
+  // broken.
+  std::vector<std::string> names_of(const Entry& batch) const;
 
   // Tells all neighbours but `except` (-1: nobody) that a rank died. Leaders only.
   void spread_news(const std::string& line, int except);

@@ -64,6 +64,9 @@ std::string Report::encode() const {
     case Kind::kPresence:
       w.i32(rank);
       break;
+    case Kind::kForgotten:
+      w.u64(evictions);
+      break;
     case Kind::kNews:
       w.string(text);
       break;
@@ -79,7 +82,7 @@ std::optional<Report> Report::decode(std::string_view bytes) {
   Reader r(bytes);
   Report report;
   const uint8_t kind = r.u8();
-  if (kind < static_cast<uint8_t>(Kind::kReady) || kind > static_cast<uint8_t>(Kind::kPresence)) {
+  if (kind < static_cast<uint8_t>(Kind::kReady) || kind > static_cast<uint8_t>(Kind::kForgotten)) {
     return std::nullopt;
   }
   report.kind = static_cast<Kind>(kind);
@@ -98,6 +101,9 @@ std::optional<Report> Report::decode(std::string_view bytes) {
     case Kind::kGoodbye:
     case Kind::kPresence:
       report.rank = r.i32();
+      break;
+    case Kind::kForgotten:
+      report.evictions = r.u64();
       break;
     case Kind::kNews:
       report.text = r.string();

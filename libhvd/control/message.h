@@ -20,20 +20,22 @@ using Ticket = uint64_t;  // a known (name, description); never used twice; 0 is
 // What a child says to its parent. A child speaks for the ranks below it.
 struct Report {
   enum class Kind : uint8_t {
-    kReady = 1,     // all ranks below have submitted these tickets
-    kSubmit = 2,    // all ranks below have submitted this name, with these descriptions
-    kGoodbye = 3,   // `rank` below has shut down; more may follow
-    kAllGone = 4,   // all ranks below have shut down
-    kBye = 5,       // all ranks below are at the end of their process
-    kLeave = 6,     // a rank below waits at the end of its process and wants to go
-    kNews = 7,      // a rank is gone: `text` is the line, already written by who found out
-    kPresence = 8,  // the sender itself: `rank` is 0 here, 1 may vanish without being missed
+    kReady = 1,      // all ranks below have submitted these tickets
+    kSubmit = 2,     // all ranks below have submitted this name, with these descriptions
+    kGoodbye = 3,    // `rank` below has shut down; more may follow
+    kAllGone = 4,    // all ranks below have shut down
+    kBye = 5,        // all ranks below are at the end of their process
+    kLeave = 6,      // a rank below waits at the end of its process and wants to go
+    kNews = 7,       // a rank is gone: `text` is the line, already written by who found out
+    kPresence = 8,   // the sender itself: `rank` is 0 here, 1 may vanish without being missed
+    kForgotten = 9,  // the sender has read `evictions` kEvict: it says none of those tickets again
   };
   Kind kind = Kind::kReady;
   std::vector<Ticket> tickets;    // kReady
   std::string name;               // kSubmit
   std::vector<Opinion> opinions;  // kSubmit; one without ranks: all ranks below agree
   int32_t rank = 0;               // kGoodbye, kPresence
+  uint64_t evictions = 0;         // kForgotten; since the job began
   std::string text;               // kNews
 
   std::string encode() const;
@@ -44,7 +46,7 @@ struct Report {
 struct Entry {
   enum class Kind : uint8_t {
     kDefine = 1,  // `ticket` stands for (name, description) from here on, in place of an older one
-    kEvict = 2,   // `ticket` is forgotten; who announced it and waits announces anew
+    kEvict = 2,   // `ticket` is forgotten; where it is on its way it stands for its description
     kBatch = 3,   // run these tickets as one stream that begins at block `first_block`
     kFail = 4,    // the operation `name` fails with `text` (kMismatch)
     kLeft = 5,    // `rank` has shut down: nothing that needs it will be scheduled any more

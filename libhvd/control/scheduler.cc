@@ -45,6 +45,7 @@ void Scheduler::take(Report report, int64_t now_ns) {
       break;
     case Report::Kind::kNews:
     case Report::Kind::kPresence:
+    case Report::Kind::kForgotten:
       return;
   }
   add(std::move(entry));

@@ -58,10 +58,7 @@ Control::Events Engine::control_events() {
 }
 
 void Engine::fail_waiting(const Status& status) {
-  for (auto& [name, operation] : waiting_) {
-    control_->settle(name);
-    table_.finish(operation.get(), status);
-  }
+  for (auto& [name, operation] : waiting_) table_.finish(operation.get(), status);
   waiting_.clear();
 }
 

@@ -153,7 +153,6 @@ void Engine::apply(const Entry& entry) {
       if (it == waiting_.end()) return;
       const OperationPtr operation = it->second;
       waiting_.erase(it);
-      control_->settle(entry.name);
       table_.finish(operation.get(), Status(Code::kMismatch, entry.text));
       return;
     }
@@ -184,7 +183,7 @@ void Engine::apply(const Entry& entry) {
 
 void Engine::start_batch(const Entry& entry) {
   std::vector<OperationPtr> operations;
-  for (const std::string& name : control_->settle(entry)) {
+  for (const std::string& name : control_->names_of(entry)) {
     auto it = waiting_.find(name);
     if (it == waiting_.end()) break;
     operations.push_back(it->second);

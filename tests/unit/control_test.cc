@@ -39,6 +39,22 @@ Report ready(std::vector<Ticket> tickets) {
   return report;
 }
 
+Entry defined(Ticket ticket, const std::string& name, const std::string& description) {
+  Entry entry;
+  entry.kind = Entry::Kind::kDefine;
+  entry.ticket = ticket;
+  entry.name = name;
+  entry.description = description;
+  return entry;
+}
+
+Entry evicted(Ticket ticket) {
+  Entry entry;
+  entry.kind = Entry::Kind::kEvict;
+  entry.ticket = ticket;
+  return entry;
+}
+
 // "define a; batch a b" for entries, with names for tickets.
 std::string told(const std::vector<Entry>& entries, std::vector<std::string>* names) {
   std::string text;
@@ -251,51 +267,75 @@ TEST_CASE("an aggregator passes different descriptions up with their ranks") {
 
 TEST_CASE("a ticket and a description of the same name meet") {
   Aggregator aggregator({{0}, {1}});
-  Entry define;
-  define.kind = Entry::Kind::kDefine;
-  define.ticket = 9;
-  define.name = "a";
-  define.description = floats(1);
-  aggregator.apply(define);
+  aggregator.apply(defined(9, "a", floats(1)));
   aggregator.take(0, ready({9}));
   aggregator.take(1, submit("a", floats(2)));
   std::vector<Report> said = aggregator.drain();
   REQUIRE(said.size() == 1);
   REQUIRE(said[0].opinions.size() == 2);
-  // An eviction in between: who announced the ticket announces anew.
-  aggregator.take(0, ready({9}));
-  Entry evict;
-  evict.kind = Entry::Kind::kEvict;
-  evict.ticket = 9;
-  aggregator.apply(evict);
-  aggregator.take(1, submit("a", floats(1)));
-  aggregator.take(0, ready({9}));
-  CHECK(aggregator.drain().empty());
-  aggregator.take(0, submit("a", floats(1)));
-  said = aggregator.drain();
-  REQUIRE(said.size() == 1);
-  CHECK(said[0].opinions.size() == 1);
 }
 
-TEST_CASE("a rank announces anew what was evicted while it waits") {
+TEST_CASE("an evicted ticket counts as its description until every child has forgotten it") {
+  Aggregator aggregator({{0}, {1}});
+  aggregator.apply(defined(9, "a", floats(1)));
+  aggregator.take(0, ready({9}));
+  aggregator.apply(evicted(9));
+  CHECK(aggregator.remembered() == 1);
+  aggregator.take(1, ready({9}));  // said before rank 1 has read the eviction
+  std::vector<Report> said = aggregator.drain();
+  REQUIRE(said.size() == 2);
+  CHECK(said[0].kind == Report::Kind::kForgotten);
+  CHECK(said[0].evictions == 1);
+  CHECK(said[1].kind == Report::Kind::kSubmit);
+  REQUIRE(said[1].opinions.size() == 1);
+  CHECK(said[1].opinions[0].description == floats(1));
+  CHECK(said[1].opinions[0].ranks.empty());
+  for (int child : {0, 1}) {
+    Report forgotten;
+    forgotten.kind = Report::Kind::kForgotten;
+    forgotten.evictions = 1;
+    CHECK(aggregator.remembered() == 1);
+    aggregator.take(child, forgotten);
+  }
+  CHECK(aggregator.remembered() == 0);
+  aggregator.take(0, ready({9}));
+  CHECK(aggregator.incomplete() == 0);
+}
+
+TEST_CASE("an eviction that crosses a disagreement leaves nothing behind for the name's next use") {
+  Aggregator aggregator({{0}, {1}});
+  aggregator.apply(defined(9, "a", floats(1)));
+  aggregator.take(0, ready({9}));
+  aggregator.take(1, submit("a", floats(2)));
+  CHECK(aggregator.drain().size() == 1);
+  aggregator.apply(evicted(9));
+  Entry fail;
+  fail.kind = Entry::Kind::kFail;
+  fail.name = "a";
+  aggregator.apply(fail);
+  aggregator.take(0, submit("a", floats(3)));
+  aggregator.take(1, submit("a", floats(3)));
+  const std::vector<Report> said = aggregator.drain();
+  REQUIRE(said.size() == 2);
+  REQUIRE(said[1].opinions.size() == 1);
+  CHECK(said[1].opinions[0].description == floats(3));
+}
+
+TEST_CASE("a rank says before its next announcement which evictions it has read") {
   Announcer announcer;
   CHECK(announcer.announce("a", floats(1)).kind == Report::Kind::kSubmit);
-  Entry define;
-  define.kind = Entry::Kind::kDefine;
-  define.ticket = 3;
-  define.name = "a";
-  define.description = floats(1);
-  CHECK(announcer.apply(define).empty());
-  announcer.settle("a");
+  announcer.apply(defined(3, "a", floats(1)));
   CHECK(announcer.announce("a", floats(1)).tickets == std::vector<Ticket>{3});
-  Entry evict;
-  evict.kind = Entry::Kind::kEvict;
-  evict.ticket = 3;
-  const std::vector<Report> again = announcer.apply(evict);
-  REQUIRE(again.size() == 1);
-  CHECK(again[0].kind == Report::Kind::kSubmit);
-  CHECK(again[0].name == "a");
-  CHECK(announcer.name_of(3) == nullptr);
+  CHECK(announcer.announce("a", floats(2)).kind == Report::Kind::kSubmit);
+  CHECK_FALSE(announcer.forgotten());
+  announcer.apply(evicted(3));
+  REQUIRE(announcer.name_of(3) == nullptr);
+  const std::optional<Report> forgotten = announcer.forgotten();
+  REQUIRE(forgotten);
+  CHECK(forgotten->kind == Report::Kind::kForgotten);
+  CHECK(forgotten->evictions == 1);
+  CHECK_FALSE(announcer.forgotten());
+  CHECK(announcer.announce("a", floats(1)).kind == Report::Kind::kSubmit);
 }
 
 TEST_CASE("messages come back as they were, and no part of one is taken for a whole") {
