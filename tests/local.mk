@@ -18,9 +18,13 @@ tests_unit_libmain_a_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS)
 tests_unit_libmain_a_CXXFLAGS = -std=c++17 $(HVD_WARNINGS)
 
 tests_unit_unit_SOURCES = \
+  tests/random.h \
+  tests/ranks/rounds_model.cc \
+  tests/ranks/rounds_model.h \
   tests/unit/address_test.cc \
   tests/unit/agreement_test.cc \
   tests/unit/catch.h \
+  tests/unit/control_property_test.cc \
   tests/unit/control_test.cc \
   tests/unit/engine_test.cc \
   tests/unit/handoff_test.cc \
@@ -35,8 +39,10 @@ tests_unit_unit_SOURCES = \
   tests/unit/perf_test.cc \
   tests/unit/plan_test.cc \
   tests/unit/processes.h \
+  tests/unit/property_test.cc \
   tests/unit/random_cases.cc \
   tests/unit/random_cases.h \
+  tests/unit/rounds_test.cc \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
   tests/unit/tcp_wire_test.cc \

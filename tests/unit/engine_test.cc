@@ -38,23 +38,6 @@ const std::vector<Shape>& shapes() {
   return all;
 }
 
-// What went wrong on any rank; Catch's assertions are for one thread.
-class Complaints {
- public:
-  void add(int rank, const std::string& text) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    all_ += "rank " + std::to_string(rank) + ": " + text + "\n";
-  }
-  std::string all() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return all_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::string all_;
-};
-
 float input(int rank, size_t tensor, size_t i) {
   return static_cast<float>((rank + 1) * (static_cast<int>(i % 97) + 1) + static_cast<int>(tensor));
 }
@@ -67,7 +50,8 @@ float expected_sum(int ranks, size_t tensor, size_t i) {
 
 }  // namespace
 
-TEST_CASE("tensors of any size, submitted in any order, are summed right on every layout") {
+TEST_CASE("tensors of any size, submitted in any order, are summed right on every layout",
+          "[ranks-as-threads]") {
   for (const Shape& shape : shapes()) {
     ThreadJob job(shape.node_of_rank);
     Complaints complaints;
@@ -107,7 +91,8 @@ TEST_CASE("tensors of any size, submitted in any order, are summed right on ever
   }
 }
 
-TEST_CASE("a broadcast brings the root's tensor to every rank, whichever rank is the root") {
+TEST_CASE("a broadcast brings the root's tensor to every rank, whichever rank is the root",
+          "[ranks-as-threads]") {
   for (const Shape& shape : shapes()) {
     ThreadJob job(shape.node_of_rank);
     Complaints complaints;
@@ -131,7 +116,7 @@ TEST_CASE("a broadcast brings the root's tensor to every rank, whichever rank is
   }
 }
 
-TEST_CASE("averages divide by the number of ranks; integers are truncated") {
+TEST_CASE("averages divide by the number of ranks; integers are truncated", "[ranks-as-threads]") {
   ThreadJob job({0, 0, 1});
   Complaints complaints;
   job.run([&](int rank) {
@@ -147,7 +132,7 @@ TEST_CASE("averages divide by the number of ranks; integers are truncated") {
   CHECK(complaints.all() == "");
 }
 
-TEST_CASE("a barrier completes while a named operation is outstanding") {
+TEST_CASE("a barrier completes while a named operation is outstanding", "[ranks-as-threads]") {
   ThreadJob job({0, 0, 1, 1});
   Complaints complaints;
   job.run([&](int rank) {
@@ -166,7 +151,8 @@ TEST_CASE("a barrier completes while a named operation is outstanding") {
   CHECK(complaints.all() == "");
 }
 
-TEST_CASE("ranks that disagree get the same sentence, and the name works again") {
+TEST_CASE("ranks that disagree get the same sentence, and the name works again",
+          "[ranks-as-threads]") {
   ThreadJob job({0, 0, 1, 1});
   Complaints complaints;
   std::vector<std::string> texts(4);
@@ -191,7 +177,8 @@ TEST_CASE("ranks that disagree get the same sentence, and the name works again")
   }
 }
 
-TEST_CASE("a name in flight cannot be submitted again, and is free afterwards") {
+TEST_CASE("a name in flight cannot be submitted again, and is free afterwards",
+          "[ranks-as-threads]") {
   ThreadJob job({0});
   std::vector<float> a(5, 1.0f);
   std::vector<float> b(5, 1.0f);
@@ -212,7 +199,7 @@ TEST_CASE("a name in flight cannot be submitted again, and is free afterwards") 
   CHECK(third.ok());
 }
 
-TEST_CASE("tickets are evicted and given again without anybody noticing") {
+TEST_CASE("tickets are evicted and given again without anybody noticing", "[ranks-as-threads]") {
   for (size_t capacity : {size_t{0}, size_t{1}, size_t{3}}) {
     ThreadJob::Options options;
     options.cache_capacity = capacity;
@@ -243,7 +230,7 @@ TEST_CASE("tickets are evicted and given again without anybody noticing") {
   }
 }
 
-TEST_CASE("a rank's death reaches every rank with one line, whoever it was") {
+TEST_CASE("a rank's death reaches every rank with one line, whoever it was", "[ranks-as-threads]") {
   struct Case {
     std::vector<int> node_of_rank;
     int victim;
@@ -275,7 +262,8 @@ TEST_CASE("a rank's death reaches every rank with one line, whoever it was") {
   }
 }
 
-TEST_CASE("shutdown fails what is outstanding, and the next epoch starts afresh") {
+TEST_CASE("shutdown fails what is outstanding, and the next epoch starts afresh",
+          "[ranks-as-threads]") {
   for (const Shape& shape : shapes()) {
     if (shape.node_of_rank.size() < 2) continue;
     ThreadJob job(shape.node_of_rank);
@@ -305,7 +293,8 @@ TEST_CASE("shutdown fails what is outstanding, and the next epoch starts afresh"
   }
 }
 
-TEST_CASE("operations that need a rank which has shut down fail with its name") {
+TEST_CASE("operations that need a rank which has shut down fail with its name",
+          "[ranks-as-threads]") {
   ThreadJob job({0, 0, 1});
   Complaints complaints;
   job.run([&](int rank) {
@@ -325,7 +314,8 @@ TEST_CASE("operations that need a rank which has shut down fail with its name") 
   CHECK(complaints.all() == "");
 }
 
-TEST_CASE("more operations in flight than the board has room for are all done") {
+TEST_CASE("more operations in flight than the board has room for are all done",
+          "[ranks-as-threads]") {
   ThreadJob job({0, 0, 1});
   Complaints complaints;
   constexpr int kMany = 4000;
@@ -350,7 +340,7 @@ TEST_CASE("more operations in flight than the board has room for are all done") 
   CHECK(complaints.all() == "");
 }
 
-TEST_CASE("a rank that ended in one epoch has shut down in the next") {
+TEST_CASE("a rank that ended in one epoch has shut down in the next", "[ranks-as-threads]") {
   ThreadJob job({0, 0, 1});
   Complaints complaints;
   job.run([&](int rank) {
@@ -372,7 +362,8 @@ TEST_CASE("a rank that ended in one epoch has shut down in the next") {
   CHECK(job.said() == "");
 }
 
-TEST_CASE("unnamed operations are in step in the next epoch, though one had failed on one rank") {
+TEST_CASE("unnamed operations are in step in the next epoch, though one had failed on one rank",
+          "[ranks-as-threads]") {
   ThreadJob job({0, 0, 1});
   Complaints complaints;
   job.run([&](int rank) {
@@ -393,7 +384,7 @@ TEST_CASE("unnamed operations are in step in the next epoch, though one had fail
   CHECK(complaints.all() == "");
 }
 
-TEST_CASE("a rank that has shut down may vanish: that is no death") {
+TEST_CASE("a rank that has shut down may vanish: that is no death", "[ranks-as-threads]") {
   for (int leaver : {1, 2}) {  // of a leader's node; a leader of another node
     ThreadJob job({0, 0, 1});
     Complaints complaints;
@@ -415,7 +406,8 @@ TEST_CASE("a rank that has shut down may vanish: that is no death") {
   }
 }
 
-TEST_CASE("operations move while no thread waits, also after several have waited long") {
+TEST_CASE("operations move while no thread waits, also after several have waited long",
+          "[ranks-as-threads]") {
   ThreadJob job({0, 0});
   Complaints complaints;
   job.run([&](int rank) {
@@ -444,7 +436,7 @@ TEST_CASE("operations move while no thread waits, also after several have waited
   CHECK(complaints.all() == "");
 }
 
-TEST_CASE("a wait ends at its time limit, and the longest limit is none") {
+TEST_CASE("a wait ends at its time limit, and the longest limit is none", "[ranks-as-threads]") {
   ThreadJob job({0, 0});
   std::vector<float> data(10, 1.0f);
   auto handle = allreduce(job.engine(0), "x", &data, ReduceOp::kSum, 2);
@@ -455,7 +447,7 @@ TEST_CASE("a wait ends at its time limit, and the longest limit is none") {
   CHECK(Deadline::after_ms(INT64_MAX / 1000000).is_never());
 }
 
-TEST_CASE("all at the end finalise; one that waits alone is let go") {
+TEST_CASE("all at the end finalise; one that waits alone is let go", "[ranks-as-threads]") {
   for (bool straggler : {false, true}) {
     ThreadJob job({0, 0, 1, 1});
     Complaints complaints;

@@ -12,12 +12,6 @@
 
 namespace hvd::test {
 
-std::string Random::bytes(size_t n) {
-  std::string text(n, '\0');
-  for (char& c : text) c = static_cast<char>(next());
-  return text;
-}
-
 uint64_t run_seed() {
   static const uint64_t seed = [] {
     const char* given = getenv("HVD_SEED");

@@ -89,6 +89,23 @@ class ThreadJob {
   Fd said_write_;
 };
 
+// What went wrong on any rank; Catch's assertions are for one thread.
+class Complaints {
+ public:
+  void add(int rank, const std::string& text) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    all_ += "rank " + std::to_string(rank) + ": " + text + "\n";
+  }
+  std::string all() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string all_;
+};
+
 // Shorthands: submit with a float or int64 vector.
 Expected<int64_t> allreduce(Engine& engine, const std::string& name, std::vector<float>* data,
                             ReduceOp op, int ranks);
