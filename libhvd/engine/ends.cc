@@ -36,6 +36,8 @@ Fate::Events Engine::fate_events() {
     for (int neighbour : neighbours) parts_.bring_news(neighbour, line);
   };
   events.leader_left = [this](const std::string& why) {
+    // Its last words may have come since we looked: what it had scheduled is done all the same.
+    take_entries();
     stopped_ = Status(Code::kShutDown, why);
     control_lost_.store(true);
     fail_waiting(stopped_);
