@@ -77,7 +77,7 @@ tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libperf.la $(HVD_SPANK
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
 check_PROGRAMS += tests/ranks/pmix_probe tests/ranks/worker
 EXTRA_DIST += tests/ranks/helpers.bash tests/ranks/10_pmix.bats tests/cluster/20_pmix.bats
-EXTRA_DIST += tests/ranks/40_perf.bats tests/cluster/40_train.bats
+EXTRA_DIST += tests/ranks/40_perf.bats tests/cluster/40_train.bats tests/cluster/45_shapes.bats
 EXTRA_DIST += tests/ranks/20_worker.bats tests/cluster/30_ranks.bats tests/faults/10_death.bats
 
 tests_ranks_worker_SOURCES = tests/ranks/worker.cc

@@ -131,11 +131,11 @@ asks() {
 }
 
 @test "so do the components of a heterogeneous step and of a heterogeneous job, whichever has the option" {
-  run -0 on_cluster salloc -Q -N3 -n5 srun --horovod -N1 -n2 bash -c "$where" : -N2 -n2 bash -c "$where"
+  run -0 heterogeneous salloc -Q -N3 -n5 srun --horovod -N1 -n2 bash -c "$where" : -N2 -n2 bash -c "$where"
   same "$two_and_one_and_one"
-  run -0 on_cluster srun -Q --horovod -N1 -n2 bash -c "$where" : -N2 -n2 bash -c "$where"
+  run -0 heterogeneous srun -Q --horovod -N1 -n2 bash -c "$where" : -N2 -n2 bash -c "$where"
   same "$two_and_one_and_one"
-  run -0 on_cluster srun -Q -N1 -n2 bash -c "$where" : --horovod -N2 -n2 bash -c "$where"
+  run -0 heterogeneous srun -Q -N1 -n2 bash -c "$where" : --horovod -N2 -n2 bash -c "$where"
   same "$two_and_one_and_one"
 }
 

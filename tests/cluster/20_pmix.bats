@@ -39,7 +39,7 @@ teardown() {
   expect_lines 5 "of 5 in its step: records right$"
   run -0 on_cluster srun --mpi=pmix -N2 -n4 --export=NONE "$probe" exchange
   expect_lines 4 "of 4 in its step: records right$"
-  run -0 on_cluster srun --mpi=pmix -N1 -n1 "$probe" exchange : -N1 -n2 "$probe" exchange
+  run -0 heterogeneous srun --mpi=pmix -N1 -n1 "$probe" exchange : -N1 -n2 "$probe" exchange
   expect_lines 3 "of 3 in its step: records right$"
 }
 
