@@ -6,7 +6,14 @@ noinst_LTLIBRARIES += libhvd/libbase.la libhvd/libcore.la
 lib_LTLIBRARIES += libhvd/libhvd.la
 include_HEADERS += libhvd/hvd.h
 pkgconfig_DATA += libhvd/hvd.pc
-EXTRA_DIST += README.md libhvd/README.md libhvd/libhvd.map
+EXTRA_DIST += libhvd/README.md libhvd/libhvd.map libhvd/hvd.pc.in
+
+# Made every time: `make install prefix=…` may name another directory than configure did. What is below the prefix is
+# said relative to it.
+CLEANFILES += libhvd/hvd.pc
+libhvd/hvd.pc: always
+	$(AM_V_at)$(MKDIR_P) libhvd && $(HVD_SUBSTITUTE) -e '/^prefix=/!s|=$(prefix)/|=$${prefix}/|' \
+	  $(srcdir)/libhvd/hvd.pc.in >$@
 
 # base/ and topo/: no MPI, no CUDA, no PMIx, no Slurm.
 libhvd_libbase_la_SOURCES = \

@@ -14,18 +14,32 @@ AC_SUBST([HVD_OPT])
 AC_SUBST([HVD_TEST_OPT])
 ])
 
-AC_DEFUN([HVD_FLAGS], [
-AC_ARG_ENABLE([werror],
-  [AS_HELP_STRING([--enable-werror], [treat warnings as errors (for developers and CI)])], [], [enable_werror=no])
+# HVD_ARG_SANITIZER: the words of --enable-sanitizer, refused before anything is looked for.
+AC_DEFUN([HVD_ARG_SANITIZER], [
 AC_ARG_ENABLE([sanitizer],
   [AS_HELP_STRING([--enable-sanitizer=LIST], [compile with sanitizers: address, thread, undefined, or several with commas])],
   [], [enable_sanitizer=no])
+AS_CASE([",$enable_sanitizer,"],
+  [,no,|,,], [],
+  [,yes,], [AC_MSG_ERROR([--enable-sanitizer needs a list, such as address,undefined])],
+  [*,address,*thread,*|*,thread,*address,*],
+    [AC_MSG_ERROR([--enable-sanitizer: address and thread exclude each other; make two builds])],
+  [hvd_saved_ifs=$IFS; IFS=,
+   for hvd_word in $enable_sanitizer; do
+     AS_CASE([$hvd_word], [address|thread|undefined], [],
+       [AC_MSG_ERROR([--enable-sanitizer: "$hvd_word" is none of address, thread, undefined])])
+   done
+   IFS=$hvd_saved_ifs])
+])
+
+AC_DEFUN([HVD_FLAGS], [
+AC_ARG_ENABLE([werror],
+  [AS_HELP_STRING([--enable-werror], [treat warnings as errors (for developers and CI)])], [], [enable_werror=no])
 HVD_WARNINGS="-Wall -Wextra"
 AS_IF([test "x$enable_werror" = xyes], [HVD_WARNINGS="$HVD_WARNINGS -Werror"])
 HVD_SANITIZER=
 AS_CASE([$enable_sanitizer],
   [no|''], [],
-  [yes], [AC_MSG_ERROR([--enable-sanitizer needs a list, such as address,undefined])],
   [HVD_SANITIZER="-fsanitize=$enable_sanitizer -fno-omit-frame-pointer"
    AC_MSG_CHECKING([whether $CXX can link with $HVD_SANITIZER])
    AC_LANG_PUSH([C++])

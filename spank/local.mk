@@ -41,7 +41,6 @@ endif
 
 # Made every time: `make install prefix=…` may name another directory than configure did.
 CLEANFILES += spank/horovod.conf
-.PHONY: always
 spank/horovod.conf: always
 	$(AM_V_at)$(MKDIR_P) spank && $(HVD_SUBSTITUTE) $(srcdir)/spank/horovod.conf.in > $@
 

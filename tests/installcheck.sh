@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Is what `make install` left behind what a site needs? `make installcheck` runs this and says where things are;
+# tests/run.sh runs that. Prints TAP. It reads installed files alone, none of the build.
+#
+#   DESTDIR              where an installation for a package has been put, or nothing
+#   libdir, includedir, bindir, mandir, slurmplugindir, plugstackdir
+#   programs, pages      names of the programs and manual pages
+#   plugin               yes if the SPANK plugin was built
+#   CC, sanitizer        the C compiler, maybe with arguments, and what it needs for a library with sanitizers
+#   version              what was built
+#
+# shellcheck disable=SC2154 # variables of the environment
+# shellcheck disable=SC2317 # what looks unreachable is called by its name
+set -uo pipefail
+
+at=${DESTDIR:-}
+read -ra compiler <<<"$CC $sanitizer"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+number=0 bad=0
+export LD_LIBRARY_PATH=$at$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export PKG_CONFIG_PATH=$at$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$at
+
+main() {
+  check 'libhvd.so exports the C ABI alone' exports_only "$libdir/libhvd.so" '^hvd_'
+  check 'hvd.h is plain C99, and C++' header_is_plain
+  check 'hvd.pc has the version and names what is installed' pc_is_true
+  check 'a C program builds with what hvd.pc says, runs, and has that version' builds_with_pkg_config
+  check 'there is no static library and nothing of libtool'"'"'s beside the plugin' no_surplus
+  check 'every program tells its version' programs_tell_their_version
+  check 'every manual page can be read' pages_can_be_read
+  if [[ $plugin == yes ]]; then
+    check 'the plugin exports what Slurm looks for alone' exports_only "$slurmplugindir/spank_horovod.so" \
+      '^(plugin_(name|type|version)|spank_plugin_version|slurm_spank_[a-z_]+)$'
+    # A sanitizer has a library of its own, which srun would have to preload.
+    [[ -n $sanitizer ]] || check 'the plugin needs libc alone' plugin_needs_libc_alone
+    check 'the line for plugstack.conf names the plugin' plugstack_names_the_plugin
+  fi
+  printf '1..%d\n' "$number"
+  [[ $bad == 0 ]]
+}
+
+# check NAME COMMAND...: one test; what it says is shown if it fails.
+check() {
+  local name=$1
+  shift
+  number=$((number + 1))
+  if "$@" >"$scratch/log" 2>&1 </dev/null; then
+    printf 'ok %d %s\n' "$number" "$name"
+  else
+    printf 'not ok %d %s\n' "$number" "$name"
+    sed 's/^/# /' "$scratch/log"
+    bad=$((bad + 1))
+  fi
+}
+
+exports_only() {
+  local names
+  names=$(nm -D --defined-only "$at$1" | awk '$2 != "A" {sub("@.*", "", $3); print $3}') || return
+  echo "$names"
+  [[ -n $names ]] && ! grep -Evq "$2" <<<"$names"
+}
+
+header_is_plain() {
+  "${compiler[@]}" -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c "$at$includedir/hvd.h" &&
+    "${compiler[@]}" -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ "$at$includedir/hvd.h"
+}
+
+# Also when somebody asks for static linking, which is not offered.
+pc_is_true() {
+  local libs
+  [[ $(pkg-config --modversion hvd) == "$version" ]] || return
+  libs=$(pkg-config --libs hvd) && echo "$libs" && [[ $libs == *-lhvd* ]] || return
+  [[ $(pkg-config --static --libs hvd) == "$libs" ]] || return
+  [[ $(PKG_CONFIG_SYSROOT_DIR='' pkg-config --variable=libdir hvd) == "$libdir" ]] || return
+  [[ $(PKG_CONFIG_SYSROOT_DIR='' pkg-config --variable=includedir hvd) == "$includedir" ]]
+}
+
+builds_with_pkg_config() {
+  local flags
+  flags=$(pkg-config --cflags --libs hvd) || return
+  printf '%s\n' '#include <hvd.h>' '#include <stdio.h>' \
+    'int main(void) { return puts(hvd_version()) < 0; }' >"$scratch/program.c"
+  # shellcheck disable=SC2086 # flags are words
+  "${compiler[@]}" -o "$scratch/program" "$scratch/program.c" $flags || return
+  "$scratch/program" | tee "$scratch/said" && [[ $(<"$scratch/said") == "$version" ]]
+}
+
+no_surplus() {
+  local file found=0
+  for file in "$at$libdir"/libhvd.a "$at$slurmplugindir"/spank_horovod.{a,la}; do
+    [[ ! -e $file ]] || { echo "$file" && found=1; }
+  done
+  return "$found"
+}
+
+programs_tell_their_version() {
+  local program said
+  for program in $programs; do
+    said=$("$at$bindir/$program" --version) && echo "$program: $said" && [[ $said == *"$version"* ]] || return
+  done
+}
+
+pages_can_be_read() {
+  local page file
+  for page in $pages; do
+    file=$at$mandir/man${page##*.}/$page
+    grep -q '^\.Sh NAME' "$file" || return
+    ! grep -E '@[A-Za-z_]+@' "$file" || return
+    ! command -v mandoc >/dev/null || mandoc -T utf8 "$file" >/dev/null || return
+  done
+}
+
+plugin_needs_libc_alone() {
+  local needed
+  needed=$(readelf -d "$at$slurmplugindir/spank_horovod.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p') || return
+  echo "$needed"
+  [[ -n $needed ]] && ! grep -Evq '^(libc|libm|ld-linux-[a-z0-9-]+)\.so\.[0-9]+$' <<<"$needed"
+}
+
+plugstack_names_the_plugin() {
+  local word file rest
+  read -r word file rest < <(grep -v '^#' "$at$plugstackdir/horovod.conf") || return
+  echo "$word $file $rest"
+  [[ $word == optional && -z $rest && $file == "$slurmplugindir/spank_horovod.so" && -r $at$file ]]
+}
+
+main
