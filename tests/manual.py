@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds horovod(7), as a reader sees it, against the sources it speaks of (TAP output): manual.py PAGE
+
+It reads the table of settings on its own, not as the page was made, and knows nothing of what the sentences mean.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WORDS = {"kNsPerMs": "a bare number is in ms", "kNsPerSecond": "a bare number is in s"}
+
+
+def read(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def strings(code):
+    """The C string literals of some code, adjacent ones joined; other arguments as they stand."""
+    joined = re.sub(r'"\s*"', "", code.replace('""', '"\0"')).replace("\0", "")
+    return [a.strip().strip('"') for a in re.findall(r'"[^"]*"|[^,"\s][^,"]*', joined)]
+
+
+def rows(macro):
+    """The rows of the table, comments left out, each the list of its arguments."""
+    table = re.sub(r"^//.*$", "", read("libhvd/base/settings.def"), flags=re.M)
+    return [strings(row) for row in re.findall(r"^%s\(((?:\"[^\"]*\"|[^\")])*)\)$" % macro, table, flags=re.M)]
+
+
+def sections(page):
+    """What a reader sees: section -> {item -> its text}, and under "" the text that is no item."""
+    text = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=1000", page], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout
+    found, section, item = {}, None, ""
+    for line in re.sub(".\b", "", text).split("\n"):
+        heading = re.match(r"[A-Z]", line)
+        start = re.match(r" {5}(\S.*?)(?: {2,}(\S.*))?$", line)
+        if heading:
+            section, item = found.setdefault(line.strip(), {"": ""}), ""
+        elif section is not None and start:
+            item = start.group(1)
+            section[item] = start.group(2) or ""
+        elif section is not None:
+            section[item] += " " + line.strip()
+    return found
+
+
+def source_text():
+    """All string literals of the sources, adjacent ones joined."""
+    text = ""
+    for top in ("libhvd", "pmix", "spank"):
+        for folder, _, files in os.walk(os.path.join(ROOT, top)):
+            for name in files:
+                if name.endswith((".cc", ".h", ".def")):
+                    text += re.sub(r'"\s*\n\s*"', "", read(os.path.join(folder, name)))
+    return text.replace('\\"', '"')
+
+
+def keys_complaints(keys):
+    table = rows("HVD_SETTING")
+    if len(table) < 10:
+        yield "the table has %d rows; this script does not understand it" % len(table)
+    items = [item for item in keys if re.match(r"[a-z-]+(\W|$)", item)]
+    names = [re.match(r"[a-z-]+", item).group() for item in items]
+    wanted = [row[1] for row in table] + re.findall(r'k(?:Help|Off) = "(\w+)"', read("spank/options.cc"))
+    if names != wanted:
+        yield "keys are %s, the table and the option's words are %s" % (names, wanted)
+    for row, item in zip(table, items):
+        _, key, variable, kind, unit, default, least, most, choices, meaning = row
+        facts = [meaning[0].upper() + meaning[1:] + ".", "Default: %s" % (default or "empty"),
+                 "Variable: %s." % variable]
+        facts += ["from %s to %s" % (least, most)] if least else []
+        facts += ["one of " + choices.replace(" ", ", ")] if choices else []
+        facts += [WORDS[unit]] if kind == "kDuration" else []
+        for fact in facts:
+            if fact not in keys[item]:
+                yield "%s does not say \"%s\" but \"%s\"" % (key, fact, keys[item])
+
+
+def variables_complaints(environment):
+    set_by_plugin = {row[0] for row in rows("HVD_PLACEMENT")}
+    shown = {item for item in environment if re.fullmatch(r"HOROVOD_[A-Z_]+", item)}
+    if shown != set_by_plugin or len(shown) < 7:
+        yield "variables of a task are %s, in the table %s" % (sorted(shown), sorted(set_by_plugin))
+    text = " ".join([*environment, *environment.values()])
+    listed = re.findall(r"HOROVOD_[A-Z0-9_]+\*?(?=[,.])", text)
+    wanted = [row[0] for row in rows("HVD_NO_EFFECT")]
+    if listed != wanted or len(listed) < 10:
+        yield "variables without effect are %s, in the table %s" % (listed, wanted)
+
+
+def diagnostics_complaints(diagnostics):
+    """Every message is made of pieces that the sources have; names and numbers of the example are left out."""
+    source = source_text()
+    messages = [message for message in diagnostics if message]
+    if len(messages) < 5:
+        yield "only %d messages" % len(messages)
+    for message in messages:
+        pieces = re.split(r'"[^"]*"|\d+|\[.*|node0|\([a-z ]*\)|HOROVOD_FUSION_\w+|=none|; did you mean', message)
+        if all(len(piece.strip(" ;:?")) < 8 for piece in pieces):
+            yield "nothing of \"%s\" can be looked for" % message
+        for piece in pieces:
+            if len(piece.strip(" ;:?")) >= 8 and not any(
+                    part in source for part in (piece.strip(" ;:?"), re.sub(r"ranks stop", "rank%s stop%s", piece).strip())):
+                yield "no source says \"%s\"" % piece
+
+
+def main():
+    page = sections(sys.argv[1])
+    checks = [
+        ("the keys, with meaning, default, limits and unit, are those of the table", keys_complaints, "KEYS"),
+        ("the variables, set and without effect, are those of the table", variables_complaints, "ENVIRONMENT"),
+        ("every message that is explained is a message of the sources", diagnostics_complaints, "DIAGNOSTICS"),
+    ]
+    bad = 0
+    for number, (name, complaints, section) in enumerate(checks, 1):
+        said = list(complaints(page[section]))
+        bad += bool(said)
+        print("%s %d %s(7): %s" % ("not ok" if said else "ok", number, "horovod", name))
+        for sentence in said:
+            print("# " + sentence)
+    print("1..%d" % len(checks))
+    return bad != 0
+
+
+sys.exit(main())
