@@ -89,10 +89,12 @@ tests_ranks_pmix_probe_SOURCES = tests/ranks/pmix_probe.cc
 tests_ranks_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_ranks_pmix_probe_LDADD = $(HVD_INTERNAL_LIBS)
 
-# What tests/run.sh asks for, so that it keeps no list of its own.
-.PHONY: programs test-programs unit-tests list-unit-tests
+# What tests/run.sh asks for, so that it keeps no list of its own. One at a time: `programs` is a make of its own, and two
+# would write the same files.
+.PHONY: programs test-programs rank-programs unit-tests list-unit-tests
 programs: all $(EXTRA_PROGRAMS)
 test-programs: $(check_PROGRAMS)
+rank-programs: $(filter tests/ranks/%,$(check_PROGRAMS))
 unit-tests: $(TESTS)
 list-unit-tests:
 	@echo unit-tests: $(TESTS)
