@@ -11,8 +11,8 @@
  * Errors: functions that return int return HVD_OK (0) or one of the HVD_ERR_ codes; the text that
  * belongs to it is hvd_last_error() of the calling thread. An operation that fails after it was
  * submitted reports code and text at hvd_wait (text also by hvd_error). After an error found at
- * submit nothing has been touched and the name is free. After HVD_ERR_MISMATCH the runtime is
- * healthy and the name can be used again. After HVD_ERR_PEER_LOST every outstanding and later
+ * submit nothing has been touched and the name is free. After HVD_ERR_MISMATCH of an operation the
+ * runtime is healthy and the name can be used again. After HVD_ERR_PEER_LOST every outstanding and later
  * operation fails with the same text until hvd_shutdown.
  *
  * Memory: tensors are contiguous; this release works on host memory. Input and output buffers belong to the library
@@ -39,7 +39,8 @@ enum {
   HVD_OK = 0,
   HVD_ERR_INVALID = 1,   /* a wrong argument; nothing was touched */
   HVD_ERR_STATE = 2,     /* not initialised */
-  HVD_ERR_MISMATCH = 3,  /* ranks disagree about the operation; the text says who and how */
+  HVD_ERR_MISMATCH = 3,  /* ranks disagree about the operation; hvd_init: PMIx, Slurm, MPI or the
+                            ranks' libraries disagree; the text says who and how */
   HVD_ERR_PEER_LOST = 4, /* a rank died or left; the text names it and its host */
   HVD_ERR_SHUT_DOWN = 5, /* the runtime was shut down while the operation was outstanding */
   HVD_ERR_TIMEOUT = 6,   /* hvd_wait: not done yet; hvd_init: a rank did not come in time */

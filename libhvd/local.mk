@@ -102,7 +102,8 @@ libhvd_libcore_la_SOURCES = \
   libhvd/transport/net/tcp_wire.cc \
   libhvd/transport/net/tcp_wire.h \
   libhvd/transport/shm/node_link.cc \
-  libhvd/transport/node_link.h
+  libhvd/transport/node_link.h \
+  libhvd/transport/program_mpi.h
 libhvd_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 if HAVE_MPI
 libhvd_libcore_la_CPPFLAGS += -DHVD_HAVE_MPI

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What each rank publishes in the one exchange, and what is made of everybody's: the layout, the
-// job's secret, and the settings that must be the same on all ranks (rank 0's count). Pure.
+// job's secret, the settings that must be the same on all ranks (rank 0's count), and whether the
+// job can start at all: what is wrong anywhere is said everywhere. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "libhvd/base/settings.h"
 #include "libhvd/base/status.h"
 #include "libhvd/topo/layout.h"
+#include "libhvd/transport/program_mpi.h"
 
 namespace hvd {
 
@@ -29,13 +31,19 @@ struct Record {
   int64_t cache_capacity = 0;
   int64_t cycle_ns = 0;
   std::string mpi;  // HOROVOD_MPI
+  ProgramMpi program_mpi;
+  std::string objection;  // why this rank cannot take part; empty if it can
 
   std::string encode() const;
 };
 
-// All records, by rank. kInternal if one cannot be read or another version of the library wrote
-// it: the text names both versions and the ranks.
+// All records, by rank. kMismatch if versions differ (the text names them, with the ranks and
+// hosts that have them) or a rank objects; kInternal if a record cannot be read.
 Expected<std::vector<Record>> read_records(const std::vector<std::string>& encoded);
+
+// MPI must see the same ranks as we do wherever it is up, and where tensors travel by it
+// (`needed`) the program's own must let a second user in. kMismatch or kState: who differs and how.
+Status check_program_mpi(const std::vector<Record>& records, bool needed);
 
 // Node indices where all ranks know theirs, else host names.
 Expected<Layout> layout_of(const std::vector<Record>& records);

@@ -126,15 +126,17 @@ Status Runtime::meet(const Getenv& get) {
 
   Expected<std::optional<Handoff>> handoff = read_handoff(get);
   if (!handoff.ok()) return handoff.status();
+  record.objection = bootstrap_->objection().text();
   if (*handoff && (*handoff)->step == slurm_step_of(bootstrap_->job())) {
     const Handoff& ours = **handoff;
     apply_origins(ours, &settings_);
     if (ours.own_hostname) record.node = ours.node;
-    if (ours.placement.rank != rank_ || ours.placement.size != bootstrap_->size()) {
-      return error(Code::kInternal, "the plugin says rank %d of %d, PMIx says rank %d of %d",
-                   ours.placement.rank, ours.placement.size, rank_, bootstrap_->size());
-    }
+    const Status agreed = compare_with_handoff(ours, rank_, bootstrap_->size());
+    if (record.objection.empty()) record.objection = agreed.text();
   }
+#ifdef HVD_HAVE_MPI
+  record.program_mpi = MpiChannel::program_mpi();
+#endif
 
   const Deadline deadline = Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs);
   Expected<std::vector<std::string>> all = bootstrap_->exchange(record.encode(), deadline);
@@ -241,6 +243,7 @@ bool Runtime::needs_channel() const { return layout_.nodes() > 1 || records_[0].
 // What would make open_channel() fail, found before anybody connects to anybody, and alike on all
 // ranks: rank 0's setting counts.
 Status Runtime::check_channel() const {
+  if (Status s = check_program_mpi(records_, needs_channel()); !s.ok()) return s;
   if (!needs_channel()) return ok_status();
   if (records_[0].mpi == "off") {
     return error(Code::kInvalid,
@@ -269,6 +272,7 @@ Status Runtime::open_channel() {
   Expected<std::unique_ptr<MpiChannel>> channel = MpiChannel::open(rank_, layout_.size, [this] {
     mpi_ended_.store(true);
     static_cast<void>(shutdown());
+    engine_->close_channel();
   });
   if (!channel.ok()) return channel.status();
   mpi_ = channel->get();

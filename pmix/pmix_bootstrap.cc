@@ -23,11 +23,7 @@ Expected<std::unique_ptr<Bootstrap>> make_bootstrap(const Getenv& get) {
   auto client = PmixClient::connect(launch->slurm_step);
   if (!client.ok()) return client.status();
   if (launch->slurm_step) {
-    status = compare_with_slurm(get, (*client)->rank(), (*client)->size());
-    if (!status.ok()) {
-      (*client)->release();
-      return status;
-    }
+    (*client)->object(compare_with_slurm(get, (*client)->rank(), (*client)->size()));
   }
   return std::unique_ptr<Bootstrap>(std::move(*client));
 #else

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libhvd/base/bootstrap.h"
@@ -22,6 +23,8 @@ class PmixClient final : public Bootstrap {
   int size() const override { return size_; }
   const std::string& job() const override { return namespace_; }
   bool slurm_step() const override { return slurm_step_; }
+  Status objection() const override { return objection_; }
+  void object(Status status) { objection_ = std::move(status); }
   Expected<std::vector<std::string>> exchange(const std::string& record,
                                               Deadline deadline) override;
   void release() override;
@@ -37,6 +40,7 @@ class PmixClient final : public Bootstrap {
   int rank_ = 0;
   int size_ = 1;
   bool slurm_step_ = false;
+  Status objection_;
   bool meet_first_ = false;  // before the fence: see all_nodes_have_started
   bool connected_ = false;   // we hold a reference on libpmix
 };

@@ -27,7 +27,7 @@ ROOMS = {
     "libhvd/transport/": DATA,
     "libhvd/coll/": ["libhvd/control/description.h"] + COLL,  # what an agreed operation is
     "libhvd/engine/": ENGINE,
-    "libhvd/record.": ["libhvd/control/description.h"] + TOPO,
+    "libhvd/record.": ["libhvd/transport/program_mpi.h"] + TOPO,
     "libhvd/runtime.": ["libhvd/record.h", "libhvd/transport", "pmix"] + ENGINE,
     "libhvd/c_api.": ["libhvd/runtime.h", "libhvd/hvd.h"] + BASE,
     "libhvd/hvd.h": [],

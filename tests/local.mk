@@ -43,6 +43,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/property_test.cc \
   tests/unit/random_cases.cc \
   tests/unit/random_cases.h \
+  tests/unit/record_test.cc \
   tests/unit/rounds_test.cc \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
@@ -76,13 +77,20 @@ tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
 tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
 
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
-check_PROGRAMS += tests/ranks/pmix_probe tests/ranks/worker
+check_PROGRAMS += tests/ranks/lifecycle tests/ranks/pmix_probe tests/ranks/worker
 
 tests_ranks_worker_SOURCES = tests/ranks/worker.cc
 tests_ranks_worker_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_ranks_worker_LDADD = libhvd/libhvd.la $(MPI_LIBS)
 if HAVE_MPI
 tests_ranks_worker_CPPFLAGS += -DHVD_HAVE_MPI
+endif
+
+tests_ranks_lifecycle_SOURCES = tests/ranks/lifecycle.cc tests/ranks/hooks.cc
+tests_ranks_lifecycle_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_ranks_lifecycle_LDADD = libhvd/libhvd.la $(MPI_LIBS) -ldl
+if HAVE_MPI
+tests_ranks_lifecycle_CPPFLAGS += -DHVD_HAVE_MPI
 endif
 
 tests_ranks_pmix_probe_SOURCES = tests/ranks/pmix_probe.cc

@@ -26,6 +26,10 @@ class Bootstrap {
   // True if the launcher is a Slurm step of our own, so that SLURM_* describe this job.
   virtual bool slurm_step() const = 0;
 
+  // What this rank has found wrong with its place in the job, for all ranks to hear: the exchange
+  // still works.
+  virtual Status objection() const { return ok_status(); }
+
   // Publishes `record` (any bytes) and returns everybody's, by rank. Collective. kTimeout after
   // the deadline: the text names the ranks that did not come, and their hosts where known.
   virtual Expected<std::vector<std::string>> exchange(const std::string& record,

@@ -143,6 +143,15 @@ Expected<std::optional<Handoff>> read_handoff(const Getenv& get) {
   return std::optional<Handoff>(std::move(handoff));
 }
 
+Status compare_with_handoff(const Handoff& handoff, int rank, int size) {
+  const Placement& p = handoff.placement;
+  if (p.rank == rank && p.size == size) return ok_status();
+  return error(Code::kMismatch,
+               "PMIx says that this is rank %d of %d, but the Slurm plugin said rank %d of %d "
+               "(HOROVOD_RANK, HOROVOD_SIZE). Does the script set one of these variables?",
+               rank, size, p.rank, p.size);
+}
+
 void apply_origins(const Handoff& handoff, Settings* settings) {
   for (Setting setting : handoff.site) settings->set_origin(setting, Origin::kSite);
   for (Setting setting : handoff.option) settings->set_origin(setting, Origin::kOption);

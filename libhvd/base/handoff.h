@@ -60,6 +60,9 @@ std::vector<const char*> variables_of_handoff(std::string_view internal);
 // cannot be read: "reading the hand-off: HOROVOD_RANK is "x", not a number".
 Expected<std::optional<Handoff>> read_handoff(const Getenv& get);
 
+// The plugin and PMIx must agree. kMismatch with all the numbers if they do not.
+Status compare_with_handoff(const Handoff& handoff, int rank, int size);
+
 // Tells `settings`, read from the same environment, where the plugin's values came from.
 void apply_origins(const Handoff& handoff, Settings* settings);
 

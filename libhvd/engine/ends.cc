@@ -137,6 +137,15 @@ void Engine::set_channel(std::unique_ptr<Channel> channel) {
   run_on_driver([this] { stream_.set_channel(parts_.channel.get()); }, Deadline::never());
 }
 
+void Engine::close_channel() {
+  run_on_driver(
+      [this] {
+        stream_.set_channel(nullptr);
+        if (parts_.channel) closed_channel_ = std::move(parts_.channel);
+      },
+      Deadline::never());
+}
+
 void Engine::say_presence(Board::Presence presence) {
   board_.set_presence(presence);
   if (!control_->leader() || parts_.wire == nullptr) return;

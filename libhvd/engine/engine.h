@@ -79,6 +79,8 @@ class Engine {
   Status meet(Deadline deadline);
   // The channel of a job of several nodes, where it can be opened only after meet().
   void set_channel(std::unique_ptr<Channel> channel);
+  // Never touches the channel again; after shutdown().
+  void close_channel();
 
   bool failed() const { return failed_.load(); }
 
@@ -116,6 +118,8 @@ class Engine {
   uint64_t empty_batches_ = 0;                             // finished without the stream
   Status stopped_;       // why nothing can be agreed on in this epoch (driver's thread)
   bool spread_ = false;  // the line went to the neighbours
+
+  std::unique_ptr<Channel> closed_channel_;  // what parts_.channel was before close_channel()
 
   Status channel_error_;  // the data path broke; the line about a dead rank is awaited until:
   int64_t channel_error_due_ns_ = INT64_MAX;

@@ -30,3 +30,27 @@ expect_lines() {
     return 1
   fi
 }
+
+# No process that this test started (LIFE_TEST is in its environment) is left, and nothing of ours in shared memory.
+# Those that are just ending get five seconds.
+assert_nothing_left() {
+  local deadline=$((SECONDS + 5)) left
+  while left=$(left_of_test) && [[ -n $left ]]; do
+    if ((SECONDS >= deadline)); then
+      printf 'left behind:\n%s\n' "$left" >&2
+      return 1
+    fi
+    sleep 0.1
+  done
+}
+
+left_of_test() {
+  local file pid command
+  while read -r file; do
+    pid=${file//[^0-9]/}
+    # bats's own have it as well.
+    command=$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)
+    [[ $command == *bats-exec* || $command != *lifecycle* ]] || printf 'process %s: %s\n' "$pid" "$command"
+  done < <(grep -lazF "LIFE_TEST=$LIFE_TEST" /proc/[0-9]*/environ 2>/dev/null)
+  find /dev/shm -maxdepth 1 -iname '*horovod*'
+}

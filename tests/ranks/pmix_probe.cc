@@ -54,6 +54,7 @@ hvd::Expected<std::unique_ptr<Bootstrap>> bootstrap() {
 }
 
 int exchange(Bootstrap* peers, size_t bytes, Deadline deadline) {
+  if (Status objection = peers->objection(); !objection.ok()) return fail(objection);
   auto records = peers->exchange(record_of(peers->rank(), bytes), deadline);
   if (!records.ok()) return fail(records.status());
   bool right = records->size() == static_cast<size_t>(peers->size());

@@ -153,6 +153,21 @@ TEST_CASE("a hand-off that somebody changed is a sentence", "[base]") {
   }
 }
 
+TEST_CASE("plugin and PMIx must agree about rank and size", "[base]") {
+  hvd::Handoff handoff;
+  handoff.placement.rank = 3;
+  handoff.placement.size = 4;
+  CHECK(hvd::compare_with_handoff(handoff, 3, 4).ok());
+  for (const auto& [rank, size] : {std::pair{2, 4}, std::pair{3, 8}}) {
+    const hvd::Status status = hvd::compare_with_handoff(handoff, rank, size);
+    CHECK(status.code() == hvd::Code::kMismatch);
+    CHECK(status.text() ==
+          hvd::format("PMIx says that this is rank %d of %d, but the Slurm plugin said rank 3 of 4 "
+                      "(HOROVOD_RANK, HOROVOD_SIZE). Does the script set one of these variables?",
+                      rank, size));
+  }
+}
+
 TEST_CASE("fields of a newer plugin are skipped", "[base]") {
   Environment environment = written(example());
   environment["HOROVOD_INTERNAL_HANDOFF"] = "step=1.2,colour=blue,option=banana:slots";

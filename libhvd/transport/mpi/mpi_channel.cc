@@ -53,26 +53,9 @@ int on_self_deleted(MPI_Comm, int, void* value, void*) {
 }
 
 Status start_mpi(bool* owns) {
-  int up = 0;
-  int over = 0;
-  MPI_Initialized(&up);
-  MPI_Finalized(&over);
-  if (over != 0) {
-    return error(Code::kState,
-                 "MPI was finalised before hvd_init; call hvd_init first, or do not finalise MPI");
-  }
-  *owns = up == 0;
+  *owns = MpiChannel::program_mpi().state == ProgramMpi::State::kNone;
+  if (!*owns) return ok_status();
   int provided = MPI_THREAD_SINGLE;
-  if (up != 0) {
-    MPI_Query_thread(&provided);
-    if (provided < MPI_THREAD_MULTIPLE) {
-      return error(Code::kState,
-                   "the program initialised MPI for fewer threads than MPI_THREAD_MULTIPLE, which "
-                   "two users of MPI in a process need; call MPI_Init_thread with it, or leave "
-                   "MPI to hvd_init");
-    }
-    return ok_status();
-  }
   const int rc = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   if (rc != MPI_SUCCESS) return error(Code::kSystem, "MPI_Init_thread returned %d", rc);
   if (provided < MPI_THREAD_SERIALIZED) {
@@ -85,6 +68,25 @@ Status start_mpi(bool* owns) {
 
 }  // namespace
 
+ProgramMpi MpiChannel::program_mpi() {
+  ProgramMpi mpi;
+  int up = 0;
+  int over = 0;
+  MPI_Initialized(&up);
+  MPI_Finalized(&over);
+  if (over != 0) mpi.state = ProgramMpi::State::kFinalised;
+  if (up == 0 || over != 0) return mpi;
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  mpi.state = level == MPI_THREAD_MULTIPLE     ? ProgramMpi::State::kMultiple
+              : level == MPI_THREAD_SERIALIZED ? ProgramMpi::State::kSerialized
+              : level == MPI_THREAD_FUNNELED   ? ProgramMpi::State::kFunneled
+                                               : ProgramMpi::State::kSingle;
+  MPI_Comm_rank(MPI_COMM_WORLD, &mpi.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &mpi.size);
+  return mpi;
+}
+
 Expected<std::unique_ptr<MpiChannel>> MpiChannel::open(int rank, int size,
                                                        std::function<void()> program_ends_mpi) {
   auto state = std::make_unique<State>();
@@ -94,9 +96,9 @@ Expected<std::unique_ptr<MpiChannel>> MpiChannel::open(int rank, int size,
   MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);
   if (mpi_rank != rank || mpi_size != size) {
-    return error(Code::kInternal,
-                 "PMIx says rank %d of %d, MPI says rank %d of %d; is this MPI built with the "
-                 "launcher's PMIx? srun --mpi=list and ompi_info tell",
+    return error(Code::kMismatch,
+                 "PMIx says that this is rank %d of %d, but MPI says rank %d of %d. Is this MPI "
+                 "built with the launcher's PMIx? srun --mpi=list and ompi_info tell",
                  rank, size, mpi_rank, mpi_size);
   }
   if (int rc = MPI_Comm_dup(MPI_COMM_WORLD, &state->comm); rc != MPI_SUCCESS) {

@@ -13,14 +13,19 @@
 
 #include "libhvd/base/status.h"
 #include "libhvd/transport/channel.h"
+#include "libhvd/transport/program_mpi.h"
 
 namespace hvd {
 
 class MpiChannel final : public Channel {
  public:
-  // Collective over all ranks. `rank` and `size` are the bootstrap's: kInternal text with both
-  // numbers if MPI sees the job differently. `program_ends_mpi` is called when the program
-  // finalises MPI itself while this channel is up; no message may be started or moved after it.
+  // What the program has done with MPI so far; any thread.
+  static ProgramMpi program_mpi();
+
+  // Collective over all ranks; program_mpi() on all of them says that it can be done. `rank` and
+  // `size` are the bootstrap's: kMismatch with all numbers if MPI sees the job differently.
+  // `program_ends_mpi` is called when the program finalises MPI itself while this channel is up; no
+  // message may be started or moved after it.
   static Expected<std::unique_ptr<MpiChannel>> open(int rank, int size,
                                                     std::function<void()> program_ends_mpi);
   ~MpiChannel() override;
