@@ -120,12 +120,17 @@ Status check_process_mark(const Getenv& get, int pid) {
   const std::string own = variable(get, "PMIX_NAMESPACE") + ":" + variable(get, "PMIX_RANK") + ":";
   if (mark.compare(0, own.size(), own) != 0) return ok_status();
   const std::string first = mark.substr(own.size());
-  if (first == std::to_string(pid)) return ok_status();
-  return error(Code::kState,
-               "process %s of this rank has initialised horovod before, and this one is its child; "
-               "a rank is one process. Initialise in one of them only (data loaders and other "
-               "helpers need no init)",
-               first.c_str());
+  const auto number = parse_count(first);
+  if (first == std::to_string(pid) || !number) return ok_status();
+  return second_process(static_cast<int>(*number));
+}
+
+Status second_process(int first) {
+  return error(
+      Code::kState,
+      "process %d of this rank has initialised horovod already, and a rank is one process. "
+      "Initialise in one of them only (data loaders and other helpers need no init)",
+      first);
 }
 
 }  // namespace hvd

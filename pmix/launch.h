@@ -31,5 +31,7 @@ std::string process_mark(const std::string& pmix_namespace, int rank, int pid);
 
 // kState if kProcessVariable says that another process of this rank was here first.
 Status check_process_mark(const Getenv& get, int pid);
+// That error; `first`: the process that was here first.
+Status second_process(int first);
 
 }  // namespace hvd

@@ -9,7 +9,9 @@ pmix_libhvdpmix_la_SOURCES = \
   pmix/launch.h \
   pmix/pmix_bootstrap.cc \
   pmix/pmix_bootstrap.h \
-  pmix/pmix_client.h
+  pmix/pmix_client.h \
+  pmix/rank_claim.cc \
+  pmix/rank_claim.h
 if HAVE_PMIX
 pmix_libhvdpmix_la_SOURCES += pmix/pmix_client.cc
 endif

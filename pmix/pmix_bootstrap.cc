@@ -5,8 +5,11 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "config.h"
 #include "pmix/launch.h"
+#include "pmix/rank_claim.h"
 #ifdef HVD_HAVE_PMIX
 #include "pmix/pmix_client.h"
 #endif
@@ -20,7 +23,9 @@ Expected<std::unique_ptr<Bootstrap>> make_bootstrap(const Getenv& get) {
   Status status = check_process_mark(get, getpid());
   if (!status.ok()) return status;
 #ifdef HVD_HAVE_PMIX
-  auto client = PmixClient::connect(launch->slurm_step);
+  auto claim = claim_rank(rank_identity(get));
+  if (!claim.ok()) return claim.status();
+  auto client = PmixClient::connect(launch->slurm_step, std::move(*claim));
   if (!client.ok()) return client.status();
   if (launch->slurm_step) {
     (*client)->object(compare_with_slurm(get, (*client)->rank(), (*client)->size()));

@@ -174,7 +174,7 @@ pmix_status_t init_without_signals(pmix_proc_t* me) {
 
 }  // namespace
 
-Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step) {
+Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step, Fd claim) {
   setenv("PMIX_MCA_gds", "hash", 0);
   const bool first = PMIx_Initialized() == 0;
   pmix_proc_t me;
@@ -187,6 +187,7 @@ Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step) {
   }
   std::unique_ptr<PmixClient> client(new PmixClient);
   client->connected_ = true;
+  client->claim_ = std::move(claim);
   client->namespace_ = me.nspace;
   client->rank_ = static_cast<int>(me.rank);
   client->slurm_step_ = slurm_step;

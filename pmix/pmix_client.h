@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "libhvd/base/bootstrap.h"
+#include "libhvd/base/fd.h"
 
 namespace hvd {
 
 class PmixClient final : public Bootstrap {
  public:
-  // Blocks until the server has answered. `slurm_step`: see Bootstrap::slurm_step.
-  static Expected<std::unique_ptr<PmixClient>> connect(bool slurm_step);
+  // Blocks until the server has answered. `slurm_step`: see Bootstrap::slurm_step; `claim`: see
+  // rank_claim.h.
+  static Expected<std::unique_ptr<PmixClient>> connect(bool slurm_step, Fd claim);
   ~PmixClient() override;
 
   int rank() const override { return rank_; }
@@ -36,6 +38,7 @@ class PmixClient final : public Bootstrap {
   bool all_nodes_have_started(Deadline deadline) const;
   Status who_is_missing() const;  // the error of an exchange whose deadline has passed
 
+  Fd claim_;  // held as long as this process is the rank
   std::string namespace_;
   int rank_ = 0;
   int size_ = 1;

@@ -42,7 +42,7 @@ setup() {
 
 @test "a child of a rank that has initialised is told so, and does not hang" {
   run -0 ranks 2 "$probe" twice
-  expect_lines 2 "^error: process [0-9]+ of this rank has initialised horovod before, and this one is its child; a rank is one process\."
+  expect_lines 2 "^error: process [0-9]+ of this rank has initialised horovod already, and a rank is one process\."
   expect_lines 2 "^child: exit status 1$"
 }
 

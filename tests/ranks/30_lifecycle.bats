@@ -11,7 +11,7 @@ load helpers
 export RANKS_SECONDS=30
 # mpirun ends the others of a job that has failed at once, not after two seconds.
 export OMPI_MCA_odls_base_sigkill_timeout=0
-export LIFE_LINGER_MS=300
+export LIFE_LINGER_MS=300 LIFE_WORKER_MS=1500
 
 setup() {
   lifecycle=$(build_dir)/tests/ranks/lifecycle
@@ -91,4 +91,48 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
   expect_lines 2 "^rank [01]: init: 2 the program has initialised MPI for too few threads: "
   run -2 ranks 2 "$on_nodes" 1 "$lifecycle" mpi=multiple mpi-end init
   expect_lines 2 "^rank [01]: init: 2 rank 0 on sim0, rank 1 on sim1: the program has finalised MPI before hvd_init, and tensors travel between nodes by it\. Finalise it after hvd_shutdown, or leave MPI to hvd_init$"
+}
+
+# ---- processes of one rank ----------------------------------------------------------------------
+
+@test "a spawned child of a rank is told so, also with an environment from before hvd_init; the rank goes on" {
+  run -0 ranks 2 "$lifecycle" init spawn spawn-clean sum
+  expect_lines 4 "^rank [01]: init: 2 process [0-9]+ of this rank has initialised horovod already, and a rank is one process\. Initialise in one of them only \(data loaders and other helpers need no init\)$"
+  expect_lines 4 "^rank [01]: spawned child ended with 2$"
+  expect_lines 2 "^rank [01]: the sum is right$"
+}
+
+@test "behind wrappers a rank may be any process, and one program after the other" {
+  run -0 ranks 2 bash -c "$lifecycle init sum; $lifecycle init sum & wait"
+  expect_lines 4 "^rank [01]: the sum is right$"
+}
+
+@test "a forked child is told that it is no rank, and its end by exit(0) disturbs nobody" {
+  run -0 ranks 2 "$lifecycle" init child sum
+  for call in sum init wait; do
+    expect_lines 2 "^rank [01]: child's $call: 2 this process was forked from a rank and is none itself; use spawn instead of fork, or call the operation in the parent$"
+  done
+  expect_lines 2 "^rank [01]: child ended with 0$"
+  expect_lines 2 "^rank [01]: the sum is right$"
+}
+
+# heard_within MS: all survivors heard of the death so soon.
+heard_within() {
+  local died heard
+  died=$(sed -n 's/^died at //p' <<<"$output")
+  for heard in $(sed -n 's/^rank .: heard at //p' <<<"$output"); do
+    ((heard - died <= $1)) || return 1
+  done
+}
+
+@test "a worker that outlives its rank holds nothing of ours, and the rank's death is seen within a second" {
+  run ranks 2 "$lifecycle" init outlived
+  [[ $status != 0 ]]
+  expect_lines 1 "^worker holds nothing: yes$"
+  expect_lines 1 "^rank 0: wait: 4 rank 1 on $host is gone \(connection closed\); 1 rank stops$"
+  heard_within 1000
+  LIFE_RANK=0 run ranks 4 "$on_nodes" 2 "$lifecycle" init outlived
+  expect_lines 1 "^worker holds nothing: yes$"
+  expect_lines 1 "^horovod: rank 0 on sim0 is gone \((connection closed|process ended)\); 3 ranks stop$"
+  heard_within 1000
 }

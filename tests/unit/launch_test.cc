@@ -3,10 +3,14 @@
 // How a process was started, told from its environment.
 #include "pmix/launch.h"
 
+#include <unistd.h>
+
 #include <map>
 
 #include "libhvd/base/handoff.h"
+#include "pmix/rank_claim.h"
 #include "tests/unit/catch.h"
+#include "tests/unit/processes.h"
 
 using Environment = std::map<std::string, std::string>;
 
@@ -160,7 +164,36 @@ TEST_CASE("a rank's second process is an error, another rank's or a first one is
   const auto status = hvd::check_process_mark(reader(marked("slurm.pmix.7.2:3:99")), 100);
   CHECK(status.code() == hvd::Code::kState);
   CHECK(status.text() ==
-        "process 99 of this rank has initialised horovod before, and this one is its child; a rank "
-        "is one process. Initialise in one of them only (data loaders and other helpers need no "
-        "init)");
+        "process 99 of this rank has initialised horovod already, and a rank is one process. "
+        "Initialise in one of them only (data loaders and other helpers need no init)");
+}
+
+TEST_CASE("a second process of a rank is told so without help of the environment") {
+  const std::string name = "horovod-rank-test-" + std::to_string(getpid());
+  auto first = hvd::claim_rank(name);
+  REQUIRE(first.ok());
+  REQUIRE(first->valid());
+  hvd_test::Process second([&] {
+    const auto claim = hvd::claim_rank(name);
+    const std::string text = claim.status().text();
+    return text.find("process " + std::to_string(getppid()) + " of this rank has init") == 0 ? 0
+                                                                                             : 1;
+  });
+  CHECK(second.wait() == 0);
+  first->reset();
+  CHECK(hvd::claim_rank(name)->valid());
+}
+
+TEST_CASE("ranks, jobs and servers are told apart") {
+  const auto identity = [](const Environment& environment) {
+    return hvd::rank_identity(reader(environment));
+  };
+  const Environment own =
+      with(kItsPmix, {{"PMIX_SERVER_URI2", "pmix-server.1;tcp4://127.0.0.1:1"}});
+  CHECK(identity(own) == identity(own));
+  CHECK(identity(own).size() < 100);  // fits the address of a socket
+  CHECK(identity(with(own, {{"PMIX_RANK", "4"}})) != identity(own));
+  CHECK(identity(with(own, {{"PMIX_NAMESPACE", "slurm.pmix.7.3"}})) != identity(own));
+  CHECK(identity(with(own, {{"PMIX_SERVER_URI2", "pmix-server.1;tcp4://127.0.0.1:2"}})) !=
+        identity(own));
 }

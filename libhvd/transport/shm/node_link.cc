@@ -82,6 +82,8 @@ Status map_memory(int fd, size_t bytes, Parts* parts) {
   if (base == MAP_FAILED) {
     return errno_error(errno, "mapping %zu bytes of the node's shared memory", bytes);
   }
+  // A forked child has no use for it, and may live longer than the job.
+  madvise(base, bytes, MADV_DONTFORK);
   parts->base = static_cast<char*>(base);
   parts->bytes = bytes;
   parts->unmap = true;
