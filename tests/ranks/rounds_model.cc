@@ -27,9 +27,9 @@ int a_type(Random* random) {
 std::vector<int64_t> a_shape(Random* random) {
   if (random->one_in(12)) return {0, 3};
   if (random->one_in(12)) return {};
-  if (random->one_in(8)) return {random->from(1, 100), random->from(1, 200)};
+  if (random->one_in(30)) return {random->from(1, 100), random->from(1, 200)};
   if (random->one_in(2)) return {random->from(1, 40)};
-  return {random->from(1, 2000)};
+  return {random->from(1, 500)};
 }
 
 std::string text_of(const Says& says, Aspect aspect) {
