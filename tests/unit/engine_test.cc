@@ -55,7 +55,7 @@ TEST_CASE("tensors of any size, submitted in any order, are summed right on ever
   for (const Shape& shape : shapes()) {
     ThreadJob job(shape.node_of_rank);
     Complaints complaints;
-    const std::vector<size_t> sizes = {1, 0, 7, 1000, 1024, 1025, 5000, 40000, 3, 100000};
+    const std::vector<size_t> sizes = {1, 0, 7, 1000, 1024, 1025, 5000, 20000, 3, 50000};
     job.run([&](int rank) {
       for (int round = 0; round < 4; ++round) {
         std::vector<std::vector<float>> data(sizes.size());

@@ -271,17 +271,17 @@ float awkward(int rank, size_t tensor, size_t i) {
   return random.one_in(2) ? x : -x;
 }
 
+using Tensors = std::vector<std::vector<float>>;
+
 // The results of one submission order as bits, of every rank.
-std::vector<std::vector<float>> sums_in_some_order(ThreadJob* job, const std::vector<size_t>& sizes,
+std::vector<std::vector<float>> sums_in_some_order(ThreadJob* job,
+                                                   const std::vector<Tensors>& inputs,
                                                    uint64_t order, Complaints* complaints) {
   std::vector<std::vector<float>> results(static_cast<size_t>(job->size()));
   job->run([&](int rank) {
-    std::vector<std::vector<float>> data(sizes.size());
+    Tensors data = inputs[static_cast<size_t>(rank)];
     std::vector<size_t> tensors;
-    for (size_t t = 0; t < sizes.size(); ++t) {
-      tensors.push_back(t);
-      for (size_t i = 0; i < sizes[t]; ++i) data[t].push_back(awkward(rank, t, i));
-    }
+    for (size_t t = 0; t < data.size(); ++t) tensors.push_back(t);
     Random random(order * 1000 + static_cast<uint64_t>(rank));
     random.shuffle(&tensors);
     std::vector<int64_t> handles;
@@ -321,6 +321,13 @@ TEST_CASE("20 submission orders and 3 fusion thresholds give the same bits on ev
   };
   // Around the sizes where plans change: a shard's cache lines, direct and doubling, a block.
   const std::vector<size_t> sizes = {1, 3, 63, 64, 65, 500, 1000, 1024, 1025, 2048, 2049, 5000};
+  std::vector<Tensors> inputs;  // by rank
+  for (int rank = 0; rank < 8; ++rank) {
+    inputs.emplace_back(sizes.size());
+    for (size_t t = 0; t < sizes.size(); ++t) {
+      for (size_t i = 0; i < sizes[t]; ++i) inputs.back()[t].push_back(awkward(rank, t, i));
+    }
+  }
   for (const Shape& shape : shapes) {
     std::vector<float> first;
     for (int64_t threshold : {int64_t{0}, int64_t{64} << 10, int64_t{128} << 20}) {
@@ -330,7 +337,7 @@ TEST_CASE("20 submission orders and 3 fusion thresholds give the same bits on ev
       ThreadJob job(shape.node_of_rank, options);
       Complaints complaints;
       for (uint64_t order = 0; order < 20; ++order) {
-        const auto results = sums_in_some_order(&job, sizes, order, &complaints);
+        const auto results = sums_in_some_order(&job, inputs, order, &complaints);
         if (first.empty()) first = results[0];
         for (int rank = 0; rank < job.size(); ++rank) {
           if (same_bits(results[static_cast<size_t>(rank)], first)) continue;
