@@ -15,9 +15,9 @@
  * runtime is healthy and the name can be used again. After HVD_ERR_PEER_LOST every outstanding and later
  * operation fails with the same text until hvd_shutdown.
  *
- * Memory: tensors are contiguous; this release works on host memory. Input and output buffers belong to the library
- * from submit until the handle is done (hvd_poll true or hvd_wait returned other than
- * HVD_ERR_TIMEOUT); the shape array and the name are copied.
+ * Memory: tensors are contiguous; this release works on host memory. Input and output buffers
+ * belong to the library from submit until the handle is done (hvd_poll true or hvd_wait returned
+ * other than HVD_ERR_TIMEOUT); the shape array and the name are copied.
  */
 #ifndef HVD_H
 #define HVD_H
