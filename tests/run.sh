@@ -187,13 +187,13 @@ part_tsan() {
   TSAN_OPTIONS=halt_on_error=1 catch "${fixed[@]}" "$program" -# '[ranks-as-threads],[#engine_test]'
 }
 
-# Those that are quick enough. Processes that a test forks are left alone.
+# Those of the pure rooms. [slow]: many threads, which take turns here; minutes.
 part_valgrind() {
   local memcheck=(valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite)
   check 'valgrind is there' build-aux/install-deps valgrind || return
   check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
   catch "${memcheck[@]}" "$build/tests/unit/unit" -# \
-    '[base],[#handoff_test],[#layout_test],[#control_test],[#plan_test],[#kernels_test],[#launch_test]'
+    '[base]~[slow],[#json_test],[#record_test],[#layout_test],[#control_test],[#plan_test]~[slow],[#kernels_test],[#launch_test]'
   check 'a job of one rank is clean under memcheck' \
     "$build/libtool" --mode=execute "${memcheck[@]}" "$build/tests/ranks/worker" place sum cycles
 }

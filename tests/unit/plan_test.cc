@@ -86,7 +86,7 @@ std::string promised(int nodes) {
 
 }  // namespace
 
-TEST_CASE("between nodes every element is the same tree of sums, whatever the size") {
+TEST_CASE("between nodes every element is the same tree of sums, whatever the size", "[slow]") {
   for (int nodes = 1; nodes <= 17; ++nodes) {
     for (size_t elements : {1, 2, 63, 64, 65, 200, 1000}) {
       for (size_t element_bytes : {size_t{4}, size_t{1} << 20}) {  // doubling, halving
