@@ -32,6 +32,8 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/nearest.h \
   libhvd/base/parse.cc \
   libhvd/base/parse.h \
+  libhvd/base/rank_list.cc \
+  libhvd/base/rank_list.h \
   libhvd/base/settings.cc \
   libhvd/base/settings.def \
   libhvd/base/settings.h \

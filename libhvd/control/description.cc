@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "libhvd/base/codec.h"
+#include "libhvd/base/rank_list.h"
 #include "libhvd/base/status.h"
 
 namespace hvd {
@@ -111,19 +112,6 @@ std::optional<Description> Description::decode(std::string_view bytes) {
   d.op = static_cast<ReduceOp>(op);
   d.device = static_cast<DeviceClass>(device);
   return d;
-}
-
-std::string rank_list(const std::vector<int>& ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t end = i;
-    while (end + 1 < ranks.size() && ranks[end + 1] == ranks[end] + 1) ++end;
-    if (!text.empty()) text += ", ";
-    text += std::to_string(ranks[i]);
-    if (end > i) text += (end == i + 1 ? ", " : "-") + std::to_string(ranks[end]);
-    i = end + 1;
-  }
-  return text;
 }
 
 std::string disagreement(std::string_view name, const std::vector<Opinion>& opinions) {

@@ -52,7 +52,4 @@ struct Opinion {
 // device.
 std::string disagreement(std::string_view name, const std::vector<Opinion>& opinions);
 
-// "0-3, 5" for {0,1,2,3,5}: ranks as people read them.
-std::string rank_list(const std::vector<int>& ranks);
-
 }  // namespace hvd
