@@ -77,6 +77,7 @@ libhvd_libcore_la_SOURCES = \
   libhvd/data/kernels.h \
   libhvd/data/types.cc \
   libhvd/data/types.h \
+  libhvd/engine/describe.cc \
   libhvd/engine/driver.cc \
   libhvd/engine/driver.h \
   libhvd/engine/ends.cc \
@@ -84,6 +85,8 @@ libhvd_libcore_la_SOURCES = \
   libhvd/engine/engine.h \
   libhvd/engine/fate.cc \
   libhvd/engine/fate.h \
+  libhvd/engine/inspector.cc \
+  libhvd/engine/inspector.h \
   libhvd/engine/operation.cc \
   libhvd/engine/operation.h \
   libhvd/record.cc \

@@ -161,8 +161,29 @@ Status Runtime::connect() {
   if (Status s = connect_node(&parts, deadline); !s.ok()) return s;
   if (Status s = connect_leaders(&parts, deadline); !s.ok()) return s;
   meeting_.reset();
+  Expected<std::unique_ptr<Inspector>> inspector = Inspector::open();
+  if (!inspector.ok()) return inspector.status();
+  parts.inspector = std::move(*inspector);
+  parts.about = about();
   engine_ = std::make_unique<Engine>(std::move(parts));
   return ok_status();
+}
+
+// For hvd-info --pid: what no engine knows. Paths it reads in /proc.
+Json Runtime::about() const {
+  const auto library = [](const char* name, const std::string& version) {
+    return Json::object().set("name", name).set("version", version.empty() ? Json() : version);
+  };
+  Json libraries = Json::array();
+  libraries.add(library("libhvd", PACKAGE_VERSION));
+  libraries.add(library("PMIx", pmix_library_version()));
+#ifdef HVD_HAVE_MPI
+  libraries.add(library("MPI", mpi_library_version()));
+#endif
+  return Json::object()
+      .set("job", bootstrap_->job())
+      .set("libraries", std::move(libraries))
+      .set("settings", settings_json(settings_));
 }
 
 // What must be the same on all ranks: rank 0's settings count.

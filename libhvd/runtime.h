@@ -43,6 +43,7 @@ class Runtime {
   Status meet(const Getenv& get);
   Status connect();
   void set_shape(Engine::Parts* parts) const;
+  Json about() const;
   Status connect_node(Engine::Parts* parts, Deadline deadline);
   Status connect_leaders(Engine::Parts* parts, Deadline deadline);
   std::string rank_on_host(int rank) const;

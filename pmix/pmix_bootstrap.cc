@@ -16,6 +16,14 @@
 
 namespace hvd {
 
+std::string pmix_library_version() {
+#ifdef HVD_HAVE_PMIX
+  return PmixClient::library_version();
+#else
+  return "";
+#endif
+}
+
 Expected<std::unique_ptr<Bootstrap>> make_bootstrap(const Getenv& get) {
   const Expected<Launch> launch = find_launch(get);
   if (!launch.ok()) return launch.status();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "libhvd/base/bootstrap.h"
 #include "libhvd/base/settings.h"
@@ -19,5 +20,8 @@ namespace hvd {
 // environment variables (see pmix_client.cc): call it before other threads read them, or hold what
 // guards them.
 Expected<std::unique_ptr<Bootstrap>> make_bootstrap(const Getenv& get);
+
+// As the PMIx library that is loaded says it; empty in a build without PMIx.
+std::string pmix_library_version();
 
 }  // namespace hvd

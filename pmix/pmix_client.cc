@@ -207,6 +207,8 @@ Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step, Fd cl
 
 PmixClient::~PmixClient() { release(); }
 
+std::string PmixClient::library_version() { return PMIx_Get_version(); }
+
 Status PmixClient::publish(const std::string& record) const {
   std::string bytes = record;
   pmix_value_t value;

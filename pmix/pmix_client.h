@@ -19,6 +19,7 @@ class PmixClient final : public Bootstrap {
   // Blocks until the server has answered. `slurm_step`: see Bootstrap::slurm_step; `claim`: see
   // rank_claim.h.
   static Expected<std::unique_ptr<PmixClient>> connect(bool slurm_step, Fd claim);
+  static std::string library_version();
   ~PmixClient() override;
 
   int rank() const override { return rank_; }

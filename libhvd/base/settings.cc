@@ -251,14 +251,33 @@ std::string Settings::exported(Setting setting) const {
 }
 
 Expected<Settings> Settings::from_environment(const Getenv& get) {
+  std::vector<Status> bad;
+  Settings settings = from_environment(get, &bad);
+  if (!bad.empty()) return bad[0];
+  return settings;
+}
+
+Settings Settings::from_environment(const Getenv& get, std::vector<Status>* bad) {
   Settings settings;
   for (const SettingRow& row : kRows) {
     const char* value = get(row.variable);
     if (value == nullptr || value[0] == '\0') continue;
-    const Status status = settings.set(row.setting, value, Origin::kEnvironment);
-    if (!status.ok()) return status;
+    Status status = settings.set(row.setting, value, Origin::kEnvironment);
+    if (!status.ok()) bad->push_back(std::move(status));
   }
   return settings;
+}
+
+Json settings_json(const Settings& settings) {
+  Json all = Json::array();
+  for (const SettingRow& row : kRows) {
+    all.add(Json::object()
+                .set("key", row.key)
+                .set("variable", row.variable)
+                .set("value", settings.shown(row.setting))
+                .set("origin", origin_text(settings.origin(row.setting))));
+  }
+  return all;
 }
 
 std::vector<std::string> list_elements(const std::string& list) {

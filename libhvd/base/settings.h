@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libhvd/base/json.h"
 #include "libhvd/base/status.h"
 
 namespace hvd {
@@ -87,6 +88,9 @@ class Settings {
   // Defaults overridden by what the environment has; an empty value counts as none. The first bad
   // value is the error.
   static Expected<Settings> from_environment(const Getenv& get);
+  // The same, but goes on after a bad value (that setting keeps its default); `bad` gets the
+  // errors.
+  static Settings from_environment(const Getenv& get, std::vector<Status>* bad);
 
  private:
   struct Value {
@@ -100,6 +104,9 @@ class Settings {
 
   std::array<Value, kSettingCount> values_;
 };
+
+// For hvd-info: [{"key", "variable", "value", "origin"}], all of them, in the table's order.
+Json settings_json(const Settings& settings);
 
 // The elements of a kList: "eth0:ib0".
 std::vector<std::string> list_elements(const std::string& list);

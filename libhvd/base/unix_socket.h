@@ -22,6 +22,9 @@ namespace hvd {
 // A name has no leading zero byte here; people see it with an @ in its place.
 socklen_t abstract_address(const std::string& name, sockaddr_un* address);
 
+// Of the socket on which a rank answers hvd-info, which finds it by that.
+constexpr const char* kInfoSocketPrefix = "horovod-info-";
+
 struct NamedListener {
   Fd fd;
   std::string name;

@@ -133,8 +133,13 @@ Status Engine::meet(Deadline deadline) {
 }
 
 void Engine::set_channel(std::unique_ptr<Channel> channel) {
-  parts_.channel = std::move(channel);
-  run_on_driver([this] { stream_.set_channel(parts_.channel.get()); }, Deadline::never());
+  auto held = std::make_shared<std::unique_ptr<Channel>>(std::move(channel));
+  run_on_driver(
+      [this, held] {
+        parts_.channel = std::move(*held);
+        stream_.set_channel(parts_.channel.get());
+      },
+      Deadline::never());
 }
 
 void Engine::close_channel() {
@@ -217,6 +222,7 @@ Status Engine::reopen(Deadline deadline) {
   }
   table_.begin_epoch();
   say_presence(Board::Presence::kHere);
+  opened_ns_.store(now_ns());
   open_.store(true);
   return ok_status();
 }

@@ -25,6 +25,8 @@ constexpr int64_t kFlushLaterEveryNs = 5 * 1000000LL;
 constexpr int64_t kFlushRarelyEveryNs = 50 * 1000000LL;
 // While a ring of the board is full.
 constexpr int64_t kBacklogNs = 1000 * 1000;
+// While there is no sleep in which hvd-info would be heard.
+constexpr int64_t kAnswerEveryNs = 100 * 1000000LL;
 // What a broken message between nodes waits for the line about the rank that died.
 constexpr int64_t kNewsPatienceNs = 1000 * 1000000LL;
 
@@ -76,6 +78,7 @@ Expected<int64_t> Engine::submit(std::string name, Description description, Segm
   operation->encoded = description.encode();
   operation->description = std::move(description);
   operation->segment = segment;
+  operation->submitted_ns = now_ns();
   if (Status s = table_.add(operation); !s.ok()) return s;
   board_.wake(parts_.node->local_rank());
   return operation->handle;
@@ -92,13 +95,14 @@ bool Engine::progress() {
 }
 
 bool Engine::look() {
+  const int64_t now = now_ns();
+  if (now >= next_answer_ns_) answer_inspector(now);
   if (failed()) {
     const bool ran = run_tasks();
     if (!table_.has_added()) return ran;
     fail_everything(failure_);
     return true;
   }
-  const int64_t now = now_ns();
   bool moved = run_tasks();
   moved |= take_added();
   moved |= control_->progress(stream_.finished() + empty_batches_, now);
@@ -246,6 +250,7 @@ bool Engine::move_stream(int64_t now) {
       const OperationPtr operation = it->second;
       running_.erase(it);
       running_count_.store(running_.size());
+      finished_bytes_ += segment.elements * size_of(operation->description.type);
       table_.finish(operation.get(), ok_status());
     }
   });
@@ -286,6 +291,16 @@ Status Engine::wait(int64_t handle, int64_t timeout_ms) {
   return operation->status;
 }
 
+void Engine::answer_inspector(int64_t now) {
+  next_answer_ns_ = now + kAnswerEveryNs;
+  if (parts_.inspector == nullptr) return;
+  try {
+    parts_.inspector->serve(now, [this] { return describe(); });
+  } catch (const std::exception&) {
+    // No memory to describe oneself is no reason to end a job: who asked gets no answer.
+  }
+}
+
 // Sleeps in the one place. Whoever publishes something rings the ranks that have said they sleep;
 // what was published before that is found by looking once more.
 void Engine::sleep(Deadline deadline) {
@@ -294,14 +309,19 @@ void Engine::sleep(Deadline deadline) {
     board_.sleep_end();
     return;
   }
+  const int64_t now = now_ns();
   std::vector<pollfd> fds;
   parts_.node->add_poll_fds(&fds);
   if (parts_.wire != nullptr && !failed()) parts_.wire->add_poll_fds(&fds);
+  const size_t peers_end = fds.size();
   int64_t due =
       std::min({deadline.at_ns(), control_->due_ns(), fate_->due_ns(), channel_error_due_ns_});
-  if (!failed() && stream_.must_poll()) due = std::min(due, now_ns() + kPollNs);
+  if (parts_.inspector != nullptr) {
+    due = std::min(due, parts_.inspector->add_poll_fd(&fds, now));
+  }
+  if (!failed() && stream_.must_poll()) due = std::min(due, now + kPollNs);
   if (!failed() && parts_.channel != nullptr) due = std::min(due, next_flush_ns_);
-  if (!failed() && control_->backlog()) due = std::min(due, now_ns() + kBacklogNs);
+  if (!failed() && control_->backlog()) due = std::min(due, now + kBacklogNs);
   timespec left{};
   timespec* timeout = nullptr;
   if (due != INT64_MAX) {
@@ -311,10 +331,12 @@ void Engine::sleep(Deadline deadline) {
   }
   const int ready = ppoll(fds.data(), fds.size(), timeout, nullptr);
   board_.sleep_end();
+  const bool asked = fds.size() > peers_end && fds.back().revents != 0;
+  if (asked) answer_inspector(now_ns());
   if (ready <= 0) return;
   if (fds[0].revents != 0) parts_.node->hush();
-  const bool others = ready > (fds[0].revents != 0 ? 1 : 0);
-  if (others) {
+  const int mine = (fds[0].revents != 0 ? 1 : 0) + (asked ? 1 : 0);
+  if (ready > mine) {
     parts_.node->check_peers(
         [this](int local_rank, const char* why) { fate_->local_gone(local_rank, why); });
   }

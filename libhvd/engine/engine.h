@@ -18,10 +18,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libhvd/base/json.h"
 #include "libhvd/coll/stream.h"
 #include "libhvd/control/control.h"
 #include "libhvd/engine/driver.h"
 #include "libhvd/engine/fate.h"
+#include "libhvd/engine/inspector.h"
 #include "libhvd/engine/operation.h"
 #include "libhvd/transport/channel.h"
 #include "libhvd/transport/node_link.h"
@@ -43,6 +45,8 @@ class Engine {
     // Takes the line to the leader of a neighbour node, when the own leader is dead.
     std::function<void(int node, const std::string& line)> bring_news;
     int stderr_fd = 2;
+    std::unique_ptr<Inspector> inspector;  // hvd-info's way in, if there shall be one
+    Json about;                            // what it is to hear beside what an engine knows
   };
 
   // Bytes of shared memory that a node of `local_size` ranks needs.
@@ -88,6 +92,9 @@ class Engine {
   bool progress();
   bool look();
   void sleep(Deadline deadline);
+  void answer_inspector(int64_t now);
+  std::string describe();
+  Json describe_operations();
   bool take_added();
   bool take_entries();
   bool move_stream(int64_t now);
@@ -125,6 +132,10 @@ class Engine {
   int64_t channel_error_due_ns_ = INT64_MAX;
   int64_t last_message_ns_ = 0;  // when a message between nodes was last under way
   int64_t next_flush_ns_ = 0;
+
+  uint64_t finished_bytes_ = 0;  // of tensors of this rank
+  int64_t next_answer_ns_ = 0;   // hvd-info, while the engine is too busy to sleep
+  std::atomic<int64_t> opened_ns_{now_ns()};
 
   std::mutex tasks_mutex_;
   std::vector<std::function<void()>> tasks_;  // for the thread that drives

@@ -47,6 +47,15 @@ void OperationTable::begin_epoch() {
   for (uint64_t& counter : unnamed_) counter = 0;
 }
 
+std::vector<OperationPtr> OperationTable::unfinished() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<OperationPtr> operations;
+  for (const auto& [handle, operation] : by_handle_) {
+    if (!operation->done.load()) operations.push_back(operation);
+  }
+  return operations;
+}
+
 OperationPtr OperationTable::find(int64_t handle) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto it = by_handle_.find(handle);

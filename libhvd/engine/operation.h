@@ -24,6 +24,7 @@ struct Operation {
   std::string name;
   Description description;
   std::string encoded;  // the description
+  int64_t submitted_ns = 0;
   Segment segment;
   Status status;  // valid once done
   std::atomic<bool> done{false};
@@ -47,6 +48,9 @@ class OperationTable {
 
   // Counters of unnamed operations begin anew: ranks may have failed at different ones.
   void begin_epoch();
+
+  // Those that are not done, in no order.
+  std::vector<OperationPtr> unfinished();
 
   OperationPtr find(int64_t handle);
   void release(int64_t handle);

@@ -22,6 +22,13 @@ Status mpi_error(int code, const char* doing) {
 
 }  // namespace
 
+std::string mpi_library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  return text;
+}
+
 struct MpiChannel::State {
   MPI_Comm comm = MPI_COMM_NULL;
   int delete_key = MPI_KEYVAL_INVALID;

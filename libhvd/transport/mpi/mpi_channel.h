@@ -17,6 +17,9 @@
 
 namespace hvd {
 
+// As the MPI that is loaded says it; may have several lines. Needs no MPI_Init.
+std::string mpi_library_version();
+
 class MpiChannel final : public Channel {
  public:
   // What the program has done with MPI so far; any thread.
