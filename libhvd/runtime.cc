@@ -27,6 +27,8 @@ namespace {
 constexpr int64_t kNsPerMs = 1000000;
 // What shutdown waits for the root's answer: one way up the tree and down again.
 constexpr int64_t kShutdownMs = 30000;
+// A stage of the start ends so long after the one before it.
+constexpr int64_t kStageMs = 1500;
 // At the end of the process: how long all may take to come, and the root to let one go.
 constexpr int64_t kAskToLeaveMs = 2000;
 constexpr int64_t kGiveUpMs = 5000;
@@ -67,8 +69,13 @@ Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get, bool* excha
   if (Status s = runtime->meet(get); !s.ok()) return s;
   *exchanged = true;
   if (Status s = runtime->check_channel(); !s.ok()) return s;
-  if (Status s = runtime->connect(); !s.ok()) return s;
-  if (Status s = runtime->open_channel(); !s.ok()) return s;
+  Status connected = runtime->connect();
+  if (connected.ok()) connected = runtime->open_channel();
+  if (connected.code() == Code::kTimeout) {
+    return Status(Code::kTimeout,
+                  connected.text() + ". If it is only slow, raise HOROVOD_START_TIMEOUT");
+  }
+  if (!connected.ok()) return connected;
   runtime->bootstrap_->release();
   return runtime;
 }
@@ -150,16 +157,31 @@ Status Runtime::meet(const Getenv& get) {
   return ok_status();
 }
 
-// Connects the ranks of the node and the leaders of the nodes; then the engine can run.
+// Connects the ranks of the node and the leaders of the nodes; then the engine can run. Each stage
+// ends later than the one before, so that who knows best why the job cannot start says so first.
 Status Runtime::connect() {
   const Deadline deadline = Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs);
+  start_by_ = deadline.plus_ms(2 * kStageMs);
   Engine::Parts parts;
   parts.rank = rank_;
   parts.layout = layout_;
   for (const Record& record : records_) parts.hosts.push_back(record.host);
   set_shape(&parts);
-  if (Status s = connect_node(&parts, deadline); !s.ok()) return s;
-  if (Status s = connect_leaders(&parts, deadline); !s.ok()) return s;
+  const TcpWire::Config tree = tree_config();
+  parts.bring_news = [tree](int to, const std::string& line) {
+    // Best effort: neighbours that do not hear of it find out themselves.
+    static_cast<void>(TcpWire::bring_news(tree, to, line, Deadline::after_ms(kBringNewsMs)));
+  };
+  if (Status s = connect_node(&parts, deadline); !s.ok()) {
+    if (layout_.local_rank[static_cast<size_t>(rank_)] != 0) return s;
+    if (tree.parent >= 0) parts.bring_news(tree.parent, s.text());
+    for (const int child : tree.children) parts.bring_news(child, s.text());
+    return s;
+  }
+  if (Status s = connect_leaders(&parts, tree, deadline.plus_ms(kStageMs)); !s.ok()) {
+    Engine::call_off(*parts.node, s.text());
+    return s;
+  }
   meeting_.reset();
   Expected<std::unique_ptr<Inspector>> inspector = Inspector::open();
   if (!inspector.ok()) return inspector.status();
@@ -205,41 +227,30 @@ std::string Runtime::rank_on_host(int rank) const {
 
 Status Runtime::connect_node(Engine::Parts* parts, Deadline deadline) {
   const Record& root = records_[0];
-  const int node = layout_.node_of[static_cast<size_t>(rank_)];
   const int local_rank = layout_.local_rank[static_cast<size_t>(rank_)];
+  const std::vector<int>& here =
+      layout_.ranks[static_cast<size_t>(layout_.node_of[static_cast<size_t>(rank_)])];
+  Expected<std::unique_ptr<NodeLink>> link = ok_status();
   if (local_rank != 0) {
-    const int leader = layout_.leader(node);
-    Expected<std::unique_ptr<NodeLink>> link = NodeLink::join(
-        records_[static_cast<size_t>(leader)].listener, root.secret, local_rank, deadline);
-    if (!link.ok()) return link.status().annotate("joining " + rank_on_host(leader));
-    parts->node = std::move(*link);
-    return ok_status();
+    link = NodeLink::join(records_[static_cast<size_t>(here[0])].listener, root.secret, local_rank,
+                          rank_on_host(here[0]), deadline);
+  } else {
+    std::vector<std::string> names;
+    for (const int rank : here) names.push_back(rank_on_host(rank));
+    const size_t bytes =
+        Engine::node_bytes(static_cast<int>(here.size()), parts->geometry.block_bytes, root.slots);
+    link = NodeLink::lead(std::move(meeting_->node), root.secret, names, bytes, deadline);
   }
-  std::vector<int> missing;
-  const int n = layout_.local_size(rank_);
-  const size_t bytes = Engine::node_bytes(n, parts->geometry.block_bytes, root.slots);
-  Expected<std::unique_ptr<NodeLink>> link =
-      NodeLink::lead(std::move(meeting_->node), root.secret, n, bytes, deadline, &missing);
-  if (!link.ok() && missing.empty()) return link.status();
-  if (!link.ok()) {
-    std::string who;
-    for (int i : missing) {
-      who += (who.empty() ? "" : ", ") +
-             rank_on_host(layout_.ranks[static_cast<size_t>(node)][static_cast<size_t>(i)]);
-    }
-    return link.status().annotate("waiting for " + who);
-  }
+  if (!link.ok()) return link.status();
   parts->node = std::move(*link);
   return ok_status();
 }
 
-Status Runtime::connect_leaders(Engine::Parts* parts, Deadline deadline) {
-  if (layout_.nodes() == 1) return ok_status();
-  const int node = layout_.node_of[static_cast<size_t>(rank_)];
+TcpWire::Config Runtime::tree_config() const {
   TcpWire::Config config;
-  config.node = node;
-  config.parent = tree_parent(node);
-  config.children = tree_children(node, layout_.nodes());
+  config.node = layout_.node_of[static_cast<size_t>(rank_)];
+  config.parent = tree_parent(config.node);
+  config.children = tree_children(config.node, layout_.nodes());
   for (int i = 0; i < layout_.nodes(); ++i) {
     const Record& leader = records_[static_cast<size_t>(layout_.leader(i))];
     config.endpoints.push_back({leader.addresses, leader.port});
@@ -247,13 +258,14 @@ Status Runtime::connect_leaders(Engine::Parts* parts, Deadline deadline) {
   }
   config.secret = records_[0].secret;
   config.peer_timeout_ms = settings_.ns(Setting::kPeerTimeout) / kNsPerMs;
-  parts->bring_news = [config](int to, const std::string& line) {
-    // Best effort: neighbours that do not hear of it write the line themselves.
-    static_cast<void>(TcpWire::bring_news(config, to, line, Deadline::after_ms(kBringNewsMs)));
-  };
-  if (layout_.leader(node) != rank_) return ok_status();
+  return config;
+}
+
+Status Runtime::connect_leaders(Engine::Parts* parts, const TcpWire::Config& tree,
+                                Deadline deadline) {
+  if (layout_.nodes() == 1 || layout_.leader(tree.node) != rank_) return ok_status();
   Expected<std::unique_ptr<TcpWire>> wire =
-      TcpWire::connect(config, std::move(meeting_->tcp), deadline);
+      TcpWire::connect(tree, std::move(meeting_->tcp), deadline);
   if (!wire.ok()) return wire.status();
   parts->wire = std::move(*wire);
   return ok_status();
@@ -288,8 +300,7 @@ Status Runtime::check_channel() const {
 Status Runtime::open_channel() {
   if (!needs_channel()) return ok_status();
 #ifdef HVD_HAVE_MPI
-  const Deadline deadline = Deadline::after_ms(settings_.ns(Setting::kStartTimeout) / kNsPerMs);
-  if (Status s = engine_->meet(deadline); !s.ok()) return s.annotate("before MPI is initialised");
+  if (Status s = engine_->meet(start_by_); !s.ok()) return s;
   Expected<std::unique_ptr<MpiChannel>> channel = MpiChannel::open(rank_, layout_.size, [this] {
     mpi_ended_.store(true);
     static_cast<void>(shutdown());

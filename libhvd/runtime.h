@@ -15,6 +15,7 @@
 #include "libhvd/engine/engine.h"
 #include "libhvd/record.h"
 #include "libhvd/topo/layout.h"
+#include "libhvd/transport/net/tcp_wire.h"
 
 namespace hvd {
 
@@ -45,7 +46,8 @@ class Runtime {
   void set_shape(Engine::Parts* parts) const;
   Json about() const;
   Status connect_node(Engine::Parts* parts, Deadline deadline);
-  Status connect_leaders(Engine::Parts* parts, Deadline deadline);
+  TcpWire::Config tree_config() const;
+  Status connect_leaders(Engine::Parts* parts, const TcpWire::Config& tree, Deadline deadline);
   std::string rank_on_host(int rank) const;
   bool needs_channel() const;
   Status check_channel() const;
@@ -60,7 +62,8 @@ class Runtime {
   std::vector<Record> records_;
   Layout layout_;
   std::unique_ptr<Meeting> meeting_;
-  MpiChannel* mpi_ = nullptr;  // the engine's channel, if it is MPI's
+  Deadline start_by_ = Deadline::never();  // for all ranks to be connected
+  MpiChannel* mpi_ = nullptr;              // the engine's channel, if it is MPI's
   std::atomic<bool> mpi_ended_{false};
   std::unique_ptr<Engine> engine_;
 };

@@ -24,6 +24,10 @@ class Deadline {
   }
   static Deadline never() { return Deadline(INT64_MAX); }
 
+  Deadline plus_ms(int64_t ms) const {
+    return is_never() ? *this : Deadline(at_ns_ + ms * 1000000);
+  }
+
   bool passed() const { return at_ns_ != INT64_MAX && now_ns() >= at_ns_; }
   bool is_never() const { return at_ns_ == INT64_MAX; }
   int64_t at_ns() const { return at_ns_; }

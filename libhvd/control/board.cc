@@ -102,6 +102,12 @@ Board::Presence Board::presence(int local_rank) const {
   return static_cast<Presence>(seats_[local_rank].presence.load(std::memory_order_seq_cst));
 }
 
+void Board::set_started() { seats_[me_].started.store(1, std::memory_order_release); }
+
+bool Board::has_started(int local_rank) const {
+  return seats_[local_rank].started.load(std::memory_order_acquire) != 0;
+}
+
 void Board::set_cpus(const uint64_t (&cpus)[16]) {
   for (int i = 0; i < 16; ++i) seats_[me_].cpus[i].store(cpus[i], std::memory_order_relaxed);
 }

@@ -55,6 +55,10 @@ class Board {
   void set_presence(Presence presence);
   Presence presence(int local_rank) const;
 
+  // That a rank has come to the start of the job.
+  void set_started();
+  bool has_started(int local_rank) const;
+
   // CPUs this rank may run on, for everybody's decision to spin; bit i is CPU i mod 1024.
   void set_cpus(const uint64_t (&cpus)[16]);
   // CPUs in the union over all ranks that have set theirs.
@@ -88,6 +92,7 @@ class Board {
     alignas(64) std::atomic<uint64_t> lane_read;
     alignas(64) std::atomic<uint64_t> schedule_read;
     alignas(64) std::atomic<uint32_t> presence;
+    std::atomic<uint32_t> started;
     std::atomic<uint64_t> cpus[16];
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "flags are shared between processes");

@@ -221,6 +221,18 @@ std::vector<std::string> Control::names_of(const Entry& batch) const {
 void Control::note_presence(int node, int may_vanish) {
   may_vanish_.erase(std::remove(may_vanish_.begin(), may_vanish_.end(), node), may_vanish_.end());
   if (may_vanish != 0) may_vanish_.push_back(node);
+  if (std::find(heard_.begin(), heard_.end(), node) == heard_.end()) heard_.push_back(node);
+}
+
+std::vector<int> Control::silent_neighbours() const {
+  std::vector<int> silent;
+  const auto look = [&](int node) {
+    if (std::find(heard_.begin(), heard_.end(), node) == heard_.end()) silent.push_back(node);
+  };
+  if (wire_ == nullptr) return silent;
+  if (parent_ >= 0) look(parent_);
+  for (const int child : children_) look(child);
+  return silent;
 }
 
 void Control::say_presence(bool may_vanish) {

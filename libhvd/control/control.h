@@ -61,6 +61,8 @@ class Control {
 
   // Tells all neighbours whether this leader may vanish without being missed. Leaders only.
   void say_presence(bool may_vanish);
+  // Neighbours that have never said say_presence(). Leaders only.
+  std::vector<int> silent_neighbours() const;
   // True once the system has taken all that was to be sent.
   bool sent() const { return wire_ == nullptr || wire_->queued() == 0; }
 
@@ -98,6 +100,7 @@ class Control {
   std::unique_ptr<Scheduler> scheduler_;    // the root
 
   std::vector<int> may_vanish_;       // neighbours that have said so
+  std::vector<int> heard_;            // neighbours that have said whether they may
   std::deque<std::string> reports_;   // for the leader, while the lane is full
   std::deque<std::string> schedule_;  // for the board, while a reader is behind
   std::deque<Entry> entries_;         // for this rank

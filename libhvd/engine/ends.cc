@@ -119,17 +119,58 @@ Status Engine::await(const std::function<bool()>& done, Deadline deadline,
   return Status(Code::kTimeout, what);
 }
 
+// Ranks of this node, and leaders of the neighbour nodes, that have connected and said nothing
+// since; empty also if the own leader is there to find them.
+std::string Engine::late_ranks() const {
+  std::vector<int> ranks;
+  if (!control_->leader() && board_.has_started(0)) return "";
+  const int node = parts_.layout.node_of[static_cast<size_t>(parts_.rank)];
+  for (int i = 0; i < parts_.node->local_size(); ++i) {
+    if (!board_.has_started(i)) {
+      ranks.push_back(parts_.layout.ranks[node][static_cast<size_t>(i)]);
+    }
+  }
+  for (const int neighbour : control_->silent_neighbours()) {
+    ranks.push_back(parts_.layout.leader(neighbour));
+  }
+  std::string who;
+  for (const int rank : ranks) who += (who.empty() ? "" : ", ") + fate_->rank_on_host(rank);
+  return who;
+}
+
 Status Engine::meet(Deadline deadline) {
   Description description;
   description.kind = OpKind::kBarrier;
+  board_.set_started();
+  say_presence(Board::Presence::kHere);
   Expected<int64_t> handle = submit("horovod.start", description, Segment());
   if (!handle.ok()) return handle.status();
   const OperationPtr operation = table_.find(*handle);
-  if (!driver_->drive_until([&] { return operation->done.load(); }, deadline)) {
-    return Status(Code::kTimeout, "not all ranks have come to the start");
+  const auto done = [&] { return operation->done.load(); };
+  if (!driver_->drive_until(done, deadline)) {
+    run_on_driver(
+        [this] {
+          const std::string who = late_ranks();
+          if (!who.empty()) fate_->call_off(who + " did not come to the start in time");
+        },
+        Deadline::after_ms(kSendMs));
+    if (!driver_->drive_until(done, Deadline::after_ms(kSendMs))) {
+      return Status(Code::kTimeout, fate_->rank_on_host(parts_.layout.leader(0)) +
+                                        " has not heard from all ranks in time");
+    }
   }
   table_.release(*handle);
-  return operation->status;
+  const Status& status = operation->status;
+  if (status.code() != Code::kPeerLost || Fate::is_about_a_death(status.text())) return status;
+  return Status(Code::kTimeout, status.text());
+}
+
+void Engine::call_off(const NodeLink& node, const std::string& line) {
+  Board board(node.base(), node.local_size(), node.local_rank(),
+              [&](int local_rank) { node.ring(local_rank); });
+  if (!board.claim_news()) return;
+  board.tell(line);
+  board.ring_all();
 }
 
 void Engine::set_channel(std::unique_ptr<Channel> channel) {

@@ -80,7 +80,10 @@ class Engine {
   bool driven_by_this_thread() const { return driver_->driven_by_this_thread(); }
 
   // Waits until all ranks have come here. For the start of a job, before the first operation.
+  // kTimeout: the text names who is late, the same on all ranks.
   Status meet(Deadline deadline);
+  // A leader that cannot start tells the other ranks of its node, which are in meet().
+  static void call_off(const NodeLink& node, const std::string& line);
   // The channel of a job of several nodes, where it can be opened only after meet().
   void set_channel(std::unique_ptr<Channel> channel);
   // Never touches the channel again; after shutdown().
@@ -109,6 +112,7 @@ class Engine {
   bool run_tasks();
   Fate::Events fate_events();
   Control::Events control_events();
+  std::string late_ranks() const;
   void say_presence(Board::Presence presence);
   bool run_on_driver(std::function<void()> task, Deadline deadline);
   Status await(const std::function<bool()>& done, Deadline deadline, const std::string& what);

@@ -15,6 +15,7 @@ namespace {
 
 // What the ranks of a node with a dead leader have to bring the line themselves.
 constexpr int64_t kPatienceNs = 200 * 1000000LL;
+constexpr const char* kIsGone = " is gone (";
 // What a rank that claimed the line has to write and tell it.
 constexpr int64_t kClaimNs = 500 * 1000000LL;
 
@@ -99,12 +100,23 @@ void Fate::declare(int rank, const std::string& why) {
 void Fate::write_line(int rank, const std::string& why) {
   const int survivors = layout_.size - 1;
   const std::string line =
-      format("%s is gone (%s); %d rank%s stop%s", rank_on_host(rank).c_str(), why.c_str(),
+      format("%s%s%s); %d rank%s stop%s", rank_on_host(rank).c_str(), kIsGone, why.c_str(),
              survivors, survivors == 1 ? "" : "s", survivors == 1 ? "s" : "");
   write_without_sigpipe(fd_, "horovod: " + line + "\n");
   board_->tell(line);
   board_->ring_all();
   events_.tell_neighbours(line);
+}
+
+void Fate::call_off(const std::string& line) {
+  if (!board_->claim_news()) return;
+  board_->tell(line);
+  board_->ring_all();
+  events_.tell_neighbours(line);
+}
+
+bool Fate::is_about_a_death(const std::string& line) {
+  return line.find(kIsGone) != std::string::npos;
 }
 
 void Fate::news(const std::string& line) {

@@ -44,6 +44,11 @@ class Fate {
   // The line came from another node: nobody here writes one.
   void news(const std::string& line);
 
+  // The job cannot start, and `line` says why: everybody hears it, nobody writes it.
+  void call_off(const std::string& line);
+  // Whether a line that was told is about a death.
+  static bool is_about_a_death(const std::string& line);
+
   // Writes the line about a rank where those who should have did not. True if it did.
   bool check_suspicion(int64_t now_ns);
   int64_t due_ns() const { return suspicion_ ? suspicion_->due_ns : INT64_MAX; }

@@ -47,16 +47,17 @@ class NodeLink {
     std::vector<Fd> pidfds;     // by local rank: process behind it, or empty
   };
 
-  // The leader's side: waits until every other local rank has come. `secret` is the job's; who
-  // cannot prove to know it, or runs under another uid, is not let in. `bytes` of shared memory.
-  // kTimeout names the local ranks that are missing (by local rank: the caller knows their names).
+  // The leader's side: waits until every other local rank has come. `names` by local rank: "rank 3
+  // on node1", for texts. `secret` is the job's; who cannot prove to know it, or runs under another
+  // uid, is not let in. `bytes` of shared memory. kTimeout names the ranks that are missing, to
+  // those who have come as well.
   static Expected<std::unique_ptr<NodeLink>> lead(NodeListener listener, std::string_view secret,
-                                                  int local_size, size_t bytes, Deadline deadline,
-                                                  std::vector<int>* missing);
-  // The other ranks' side.
-  static Expected<std::unique_ptr<NodeLink>> join(const std::string& leader_name,
+                                                  const std::vector<std::string>& names,
+                                                  size_t bytes, Deadline deadline);
+  // The other ranks' side; `leader` is the leader's name.
+  static Expected<std::unique_ptr<NodeLink>> join(const std::string& listener_name,
                                                   std::string_view secret, int local_rank,
-                                                  Deadline deadline);
+                                                  const std::string& leader, Deadline deadline);
   explicit NodeLink(Parts parts) : parts_(std::move(parts)) {}
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;

@@ -28,6 +28,23 @@ teardown() {
   assert_nothing_left
 }
 
+# heard_within MS: all survivors heard of the death so soon.
+heard_within() {
+  # shellcheck disable=SC2031 # bats's
+  awk -v limit="$1" '/^died at/ {died = $3} / heard at / {heard[NR] = $5}
+    END {for (i in heard) {n++; if (heard[i] - died > limit) exit 1} exit !n}' <<<"$output"
+}
+
+# dying N PROGRAM...: like ranks, and the survivors of a death have a second to say what they hear.
+dying() {
+  OMPI_MCA_odls_base_sigkill_timeout=1 ranks "$@"
+}
+
+# all_say COUNT TEXT: so many ranks end with this timeout of hvd_init.
+all_say() {
+  expect_lines "$1" "^rank [0-9]: init: 6 $2\. If it is only slow, raise HOROVOD_START_TIMEOUT\$"
+}
+
 # ---- disagreements ------------------------------------------------------------------------------
 
 how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_info tell$'
@@ -116,23 +133,86 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
   expect_lines 2 "^rank [01]: the sum is right$"
 }
 
-# heard_within MS: all survivors heard of the death so soon.
-heard_within() {
-  local died heard
-  died=$(sed -n 's/^died at //p' <<<"$output")
-  for heard in $(sed -n 's/^rank .: heard at //p' <<<"$output"); do
-    ((heard - died <= $1)) || return 1
-  done
-}
-
 @test "a worker that outlives its rank holds nothing of ours, and the rank's death is seen within a second" {
-  run ranks 2 "$lifecycle" init outlived
+  run dying 2 "$lifecycle" init outlived
   [[ $status != 0 ]]
   expect_lines 1 "^worker holds nothing: yes$"
   expect_lines 1 "^rank 0: wait: 4 rank 1 on $host is gone \(connection closed\); 1 rank stops$"
   heard_within 1000
-  LIFE_RANK=0 run ranks 4 "$on_nodes" 2 "$lifecycle" init outlived
+  LIFE_RANK=0 run dying 4 "$on_nodes" 2 "$lifecycle" init outlived
   expect_lines 1 "^worker holds nothing: yes$"
   expect_lines 1 "^horovod: rank 0 on sim0 is gone \((connection closed|process ended)\); 3 ranks stop$"
   heard_within 1000
+}
+
+# ---- ends -----------------------------------------------------------------------------------------
+
+@test "a rank that ends by return or exit(0) without shutdown has shut down; the others are told and go on" {
+  local how
+  for how in return exit0; do
+    run -0 ranks 2 "$lifecycle" init sum end=$how
+    expect_lines 1 "^rank 0: wait: 5 rank 1 on $host has shut down$"
+    expect_lines 0 'is gone'
+  done
+  run -0 ranks 4 "$on_nodes" 2 "$lifecycle" init sum end=exit0
+  expect_lines 3 "^rank [023]: wait: 5 rank 1 on sim0 has shut down$"
+  LIFE_RANK=2 run -0 ranks 4 "$on_nodes" 2 "$lifecycle" init sum end=return
+  expect_lines 3 "^rank [013]: wait: 5 rank 2 on sim1 has shut down$"
+}
+
+@test "exit(3), _exit(0) and abort are deaths: one line, and every wait says who" {
+  local how
+  for how in exit3 abort; do
+    run dying 3 "$lifecycle" init sum end=$how
+    [[ $status != 0 ]]
+    expect_lines 1 "^horovod: rank 1 on $host is gone \((connection closed|process ended)\); 2 ranks stop$"
+    expect_lines 2 "^rank [02]: wait: 4 rank 1 on $host is gone \((connection closed|process ended)\); 2 ranks stop$"
+  done
+  run dying 4 "$on_nodes" 2 "$lifecycle" init sum end=_exit0
+  [[ $status != 0 ]]
+  expect_lines 1 "^horovod: rank 1 on sim0 is gone \((connection closed|process ended)\); 3 ranks stop$"
+  expect_lines 3 "^rank [023]: wait: 4 rank 1 on sim0 is gone "
+}
+
+@test "shutdown with operations outstanding: they fail with \"shut down\", memory is left alone, the process ends well" {
+  run -0 ranks 3 "$lifecycle" init outstanding
+  expect_lines 3 "^rank [0-2]: outstanding: 5 shut down$"
+  run -0 ranks 4 "$on_nodes" 2 "$lifecycle" init outstanding
+  expect_lines 4 "^rank [0-3]: outstanding: 5 shut down$"
+}
+
+@test "8 threads of a rank submit and wait at once, on one node and on two" {
+  run -0 ranks 2 "$lifecycle" init threads
+  expect_lines 2 "^rank [01]: 8 threads of 100 sums$"
+  run -0 ranks 2 "$on_nodes" 1 "$lifecycle" init threads
+  expect_lines 2 "^rank [01]: 8 threads of 100 sums$"
+}
+
+# ---- late ranks ---------------------------------------------------------------------------------
+
+@test "ranks that never come are named with their host by everybody, at the start timeout" {
+  HOROVOD_START_TIMEOUT=1s run -2 ranks 3 "$lifecycle" late init
+  expect_lines 2 "^rank [02]: init: 6 rank 1 on $host did not come to hvd_init in time\. Look at what they do; if they are only slow, raise HOROVOD_START_TIMEOUT$"
+  HOROVOD_START_TIMEOUT=1s run -2 ranks 4 "$on_nodes" 2 bash -c \
+    "LIFE_RANK=\$((OMPI_COMM_WORLD_RANK == 1 || OMPI_COMM_WORLD_RANK == 2 ? OMPI_COMM_WORLD_RANK : 9)) exec $lifecycle late init"
+  expect_lines 2 "^rank [03]: init: 6 rank 1 on $host, rank 2 on $host did not come to hvd_init in time\. "
+}
+
+@test "on one node a rank that stops before it has connected is named by everybody" {
+  LIFE_STOP=join HOROVOD_START_TIMEOUT=500ms run -2 ranks 3 "$lifecycle" init
+  all_say 2 "rank 1 on $host did not connect to rank 0 on $host in time"
+}
+
+# Its own node knew, or nobody; the others took those that gave up for dead.
+@test "on several nodes a rank that stops before it has connected is named by the ranks of all nodes" {
+  local point late text
+  while read -r -u 4 point late text; do
+    LIFE_STOP=$point LIFE_RANK=$late HOROVOD_START_TIMEOUT=500ms \
+      run -2 ranks 4 "$on_nodes" 2 "$lifecycle" init
+    all_say 3 "$text"
+    expect_lines 0 'is gone'
+  done 4<<'END'
+join 3 rank 3 on sim1 did not connect to rank 2 on sim1 in time
+engine 3 rank 3 on sim1 did not come to the start in time
+END
 }

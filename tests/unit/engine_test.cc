@@ -486,3 +486,38 @@ TEST_CASE("all at the end finalise; one that waits alone is let go", "[ranks-as-
     CHECK(complaints.all() == "");
   }
 }
+
+TEST_CASE("whoever does not come to the start is named to all, leader or not, on every layout") {
+  const struct {
+    std::vector<int> node_of_rank;
+    int late;
+  } cases[] = {{{0, 0, 0}, 0},    {{0, 0, 0}, 2},    {{0, 0, 1, 1}, 0}, {{0, 0, 1, 1}, 1},
+               {{0, 0, 1, 1}, 2}, {{0, 0, 1, 1}, 3}, {{0, 1, 2}, 0},    {{0, 1, 2}, 1}};
+  for (const auto& c : cases) {
+    ThreadJob job(c.node_of_rank);
+    std::vector<Status> met(c.node_of_rank.size());
+    const Deadline deadline = Deadline::after_ms(100);
+    job.run([&](int rank) {
+      if (rank == c.late) return;
+      met[static_cast<size_t>(rank)] = job.engine(rank).meet(deadline);
+    });
+    const std::string who =
+        format("rank %d on node%d", c.late, c.node_of_rank[static_cast<size_t>(c.late)]);
+    for (int rank = 0; rank < job.size(); ++rank) {
+      if (rank == c.late) continue;
+      INFO(who << ", as rank " << rank << " hears it");
+      CHECK(met[static_cast<size_t>(rank)].code() == Code::kTimeout);
+      CHECK(met[static_cast<size_t>(rank)].text() == who + " did not come to the start in time");
+    }
+    CHECK(job.said() == "");
+  }
+}
+
+TEST_CASE("all that come to the start in time may start") {
+  ThreadJob job({0, 0, 1, 2});
+  std::vector<Status> met(4, Status(Code::kInternal, "not run"));
+  job.run([&](int rank) {
+    met[static_cast<size_t>(rank)] = job.engine(rank).meet(Deadline::after_ms(20000));
+  });
+  for (const Status& status : met) CHECK(status.text() == "");
+}

@@ -28,7 +28,15 @@ using Link = hvd::Expected<std::unique_ptr<NodeLink>>;
 namespace {
 
 constexpr const char* kSecret = "the job's secret";
+constexpr const char* kLeader = "rank 4 on node2";
 constexpr size_t kBytes = 100000;
+
+// Local rank 0 is rank 4.
+std::vector<std::string> names(int local_size) {
+  std::vector<std::string> all;
+  for (int r = 0; r < local_size; ++r) all.push_back(hvd::format("rank %d on node2", 4 + r));
+  return all;
+}
 
 Deadline soon() { return Deadline::after_ms(20000); }
 
@@ -46,8 +54,8 @@ std::vector<Link> meet(int local_size, size_t bytes, Deadline deadline) {
   for (int r = 0; r < local_size; ++r) links.emplace_back(hvd::Status(Code::kInternal, "not run"));
   in_threads(local_size, [&](int r) {
     links[r] =
-        r == 0 ? NodeLink::lead(std::move(listener), kSecret, local_size, bytes, deadline, nullptr)
-               : NodeLink::join(name, kSecret, r, deadline);
+        r == 0 ? NodeLink::lead(std::move(listener), kSecret, names(local_size), bytes, deadline)
+               : NodeLink::join(name, kSecret, r, kLeader, deadline);
   });
   return links;
 }
@@ -120,7 +128,7 @@ TEST_CASE("more local ranks than descriptors fit a message") {
     for (int r = 1; r < kSize; ++r) {
       const pid_t pid = fork();
       if (pid == 0) {
-        auto link = NodeLink::join(name, kSecret, r, soon());
+        auto link = NodeLink::join(name, kSecret, r, kLeader, soon());
         if (!link.ok() || (*link)->local_size() != kSize) _exit(1);
         (*link)->base()[r] = 1;
         (*link)->ring(0);
@@ -136,7 +144,7 @@ TEST_CASE("more local ranks than descriptors fit a message") {
     }
     return bad == 0 ? 0 : 1;
   });
-  auto link = NodeLink::lead(std::move(listener), kSecret, kSize, kBytes, soon(), nullptr);
+  auto link = NodeLink::lead(std::move(listener), kSecret, names(kSize), kBytes, soon());
   INFO(link.status().text());
   REQUIRE(link.ok());
   CHECK(others.wait() == 0);
@@ -153,11 +161,11 @@ TEST_CASE("a rank without room for the descriptors says which limit to raise") {
     const rlimit few{static_cast<rlim_t>(next + 3), static_cast<rlim_t>(next + 3)};
     close(next);
     if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
-    auto link = NodeLink::join(listener.name, kSecret, 1, soon());
+    auto link = NodeLink::join(listener.name, kSecret, 1, kLeader, soon());
     return link.status().text().find("limit of open files (ulimit -n)") != std::string::npos ? 0
                                                                                              : 2;
   });
-  auto link = NodeLink::lead(std::move(listener), kSecret, 2, kBytes, soon(), nullptr);
+  auto link = NodeLink::lead(std::move(listener), kSecret, names(2), kBytes, soon());
   CHECK(joiner.wait() == 0);
 }
 
@@ -165,35 +173,33 @@ TEST_CASE("local ranks that do not come are named, to those who came as well") {
   NodeListener listener = open_listener();
   const std::string name = listener.name;
   const Deadline deadline = Deadline::after_ms(300);
-  std::vector<int> missing;
   Link leader = hvd::Status(), joiner = hvd::Status();
   in_threads(2, [&](int r) {
     if (r == 0) {
-      leader = NodeLink::lead(std::move(listener), kSecret, 4, kBytes, deadline, &missing);
+      leader = NodeLink::lead(std::move(listener), kSecret, names(4), kBytes, deadline);
     } else {
-      joiner = NodeLink::join(name, kSecret, 2, deadline);
+      joiner = NodeLink::join(name, kSecret, 2, kLeader, deadline);
     }
   });
-  const std::string text = "the ranks of this node met, but local ranks 1, 3 did not come";
+  const std::string text =
+      "rank 5 on node2, rank 7 on node2 did not connect to rank 4 on node2 in time";
   CHECK(leader.status().code() == Code::kTimeout);
   CHECK(leader.status().text() == text);
-  CHECK(missing == std::vector<int>{1, 3});
   CHECK(joiner.status().code() == Code::kTimeout);
-  CHECK(joiner.status().text() == "meeting the leader of this node (local rank 0): " + text);
+  CHECK(joiner.status().text() == text);
 }
 
 TEST_CASE("a rank whose leader never answers gives up at the deadline, or at once if it is gone") {
   NodeListener listener = open_listener();
-  auto link = NodeLink::join(listener.name, kSecret, 1, Deadline::after_ms(50));
+  auto link = NodeLink::join(listener.name, kSecret, 1, kLeader, Deadline::after_ms(50));
   CHECK(link.status().code() == Code::kTimeout);
-  CHECK(link.status().text() == "the leader of this node (local rank 0) did not answer");
+  CHECK(link.status().text() == "rank 4 on node2 did not answer in time");
 
   const std::string name = listener.name;
   listener.fd.reset();
-  link = NodeLink::join(name, kSecret, 1, soon());
+  link = NodeLink::join(name, kSecret, 1, kLeader, soon());
   CHECK(link.status().code() == Code::kPeerLost);
-  CHECK(link.status().text() == "the leader of this node (local rank 0) does not listen at \"@" +
-                                    name +
+  CHECK(link.status().text() == "rank 4 on node2 does not listen at \"@" + name +
                                     "\". It has ended, or this rank is in another network "
                                     "namespace (container)");
 }
@@ -212,22 +218,21 @@ TEST_CASE("strangers and garbage are not let in and do not disturb") {
   std::atomic<int> refused{0};
   in_threads(4, [&](int i) {
     if (i == 0) {
-      links[0] = NodeLink::lead(std::move(listener), kSecret, 2, kBytes, soon(), nullptr);
+      links[0] = NodeLink::lead(std::move(listener), kSecret, names(2), kBytes, soon());
     } else if (i < 3) {
-      links[i] =
-          NodeLink::join(name, i == 1 ? "another job's secret" : kSecret, i == 1 ? 1 : 7, soon());
+      links[i] = NodeLink::join(name, i == 1 ? "another job's secret" : kSecret, i == 1 ? 1 : 7,
+                                kLeader, soon());
       ++refused;
     } else {
       eventually([&] { return refused == 2; });
-      links[3] = NodeLink::join(name, kSecret, 1, soon());
+      links[3] = NodeLink::join(name, kSecret, 1, kLeader, soon());
     }
   });
   CHECK(links[0].ok());
   CHECK(links[1].status().text() ==
-        "the leader of this node (local rank 0): not a process of this job (it does not know the "
+        "rank 4 on node2: not a process of this job (it does not know the "
         "job's secret)");
-  CHECK(links[2].status().text() ==
-        "the leader of this node (local rank 0): the other side closed the connection");
+  CHECK(links[2].status().text() == "rank 4 on node2: the other side closed the connection");
   CHECK(links[3].ok());
 }
 
@@ -239,18 +244,18 @@ TEST_CASE("too much memory is an error that says how much, on every rank") {
                   "the node has ") == 0);
   CHECK(text.find("left. Ask for more memory (--mem), or run fewer ranks on the node") !=
         std::string::npos);
-  CHECK(links[1].status().text() == "meeting the leader of this node (local rank 0): " + text);
+  CHECK(links[1].status().text() == text);
 }
 
 TEST_CASE("a rank that ends while the others still come is named") {
   NodeListener listener = open_listener();
   Process joiner([&] {
-    (void)NodeLink::join(listener.name, kSecret, 2, Deadline::after_ms(100)).ok();
+    (void)NodeLink::join(listener.name, kSecret, 2, kLeader, Deadline::after_ms(100)).ok();
     return 0;
   });
-  auto link = NodeLink::lead(std::move(listener), kSecret, 3, kBytes, soon(), nullptr);
+  auto link = NodeLink::lead(std::move(listener), kSecret, names(3), kBytes, soon());
   CHECK(link.status().code() == Code::kPeerLost);
-  CHECK(link.status().text() == "local rank 2 ended while the ranks of this node met");
+  CHECK(link.status().text() == "rank 6 on node2 ended while the ranks of its node met");
 }
 
 TEST_CASE("the end of a process is seen by the leader, and the leader's by all, once") {
@@ -258,19 +263,19 @@ TEST_CASE("the end of a process is seen by the leader, and the leader's by all, 
   const std::string name = listener.name;
   // A node of processes: 0 is this one, 1 dies, 2 watches the leader.
   Process one([&] {
-    auto link = NodeLink::join(name, kSecret, 1, soon());
+    auto link = NodeLink::join(name, kSecret, 1, kLeader, soon());
     pause();
     return 0;
   });
   Process two([&] {
     listener.fd.reset();
-    auto link = NodeLink::join(name, kSecret, 2, soon());
+    auto link = NodeLink::join(name, kSecret, 2, kLeader, soon());
     if (!link.ok()) return 1;
     std::map<int, std::string> seen;
     eventually([&] { return !(seen = deaths(link->get())).empty(); });
     return seen == std::map<int, std::string>{{0, "connection closed"}} ? 0 : 2;
   });
-  auto link = NodeLink::lead(std::move(listener), kSecret, 3, kBytes, soon(), nullptr);
+  auto link = NodeLink::lead(std::move(listener), kSecret, names(3), kBytes, soon());
   REQUIRE(link.ok());
   CHECK(deaths(link->get()).empty());
   one.kill_now();
@@ -291,7 +296,7 @@ TEST_CASE("a process is seen to end while its child still holds the socket") {
   int to_child[2];
   REQUIRE(pipe2(to_child, O_CLOEXEC) == 0);
   Process one([&] {
-    auto link = NodeLink::join(name, kSecret, 1, soon());
+    auto link = NodeLink::join(name, kSecret, 1, kLeader, soon());
     if (!link.ok()) return 1;
     if (fork() == 0) {  // a data loader that keeps everything open until the test is over
       close(to_child[1]);
@@ -303,7 +308,7 @@ TEST_CASE("a process is seen to end while its child still holds the socket") {
     pause();
     return 0;
   });
-  auto link = NodeLink::lead(std::move(listener), kSecret, 2, kBytes, soon(), nullptr);
+  auto link = NodeLink::lead(std::move(listener), kSecret, names(2), kBytes, soon());
   REQUIRE(link.ok());
   REQUIRE(eventually([&] { return rings(**link); }));
   one.kill_now();

@@ -329,3 +329,35 @@ TEST_CASE("an idle wire sleeps") {
   (*tree.wires[1])->send(0, "wake up");
   CHECK(poll(fds.data(), fds.size(), 10000) == 1);
 }
+
+TEST_CASE("what keeps one node from starting is told to its neighbours, connected or not") {
+  // Node 2 is missing; node 1 has connected.
+  Tree tree(3);
+  tree.listeners[2].fd.reset();
+  Inbox inbox;
+  in_threads(2, [&](int n) {
+    const Deadline deadline = n == 0 ? Deadline::after_ms(300) : soon();
+    tree.wires[n] = TcpWire::connect(tree.configs[n], std::move(tree.listeners[n]), deadline);
+    if (n == 0 || !tree.wires[1].ok()) return;
+    eventually([&] {
+      (*tree.wires[1])->poll(inbox.sink);
+      return !inbox.closed.empty();
+    });
+  });
+  const std::string text = "connecting the nodes: rank 4 on node2 did not connect";
+  CHECK(tree.wires[0].status().text() == text);
+  CHECK(inbox.news == std::vector<std::pair<int, std::string>>{{0, text}});
+
+  // A leader whose own ranks did not come brings it to one that still waits.
+  Tree waiting(3);
+  in_threads(2, [&](int i) {
+    if (i == 0) {
+      waiting.wires[0] =
+          TcpWire::connect(waiting.configs[0], std::move(waiting.listeners[0]), soon());
+    } else {
+      (void)TcpWire::bring_news(waiting.configs[1], 0, "rank 3 did not come", soon()).ok();
+    }
+  });
+  CHECK(waiting.wires[0].status().code() == Code::kTimeout);
+  CHECK(waiting.wires[0].status().text() == "rank 3 did not come");
+}

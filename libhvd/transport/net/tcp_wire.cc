@@ -23,6 +23,7 @@ constexpr size_t kMostMessageBytes = 64 << 20;
 constexpr size_t kMostNewsBytes = 4096;
 constexpr size_t kMostNews = 64;  // connections that bring news, at a time
 constexpr int64_t kNewsPatienceMs = 5000;
+constexpr int64_t kTellMs = 150;    // for each neighbour, when the nodes cannot be connected
 constexpr int kPollSliceMs = 1000;  // no sleep depends on a single event being seen
 
 std::string name_of(const TcpWire::Config& config, int node) {
@@ -77,6 +78,7 @@ struct TcpWire::State {
   Status nobody_came(const Connector* to_parent) const;
   bool poll_neighbours(const Sink& sink);
   bool poll_news(const Sink& sink);
+  Status call_off(const Status& status) const;
 };
 
 void TcpWire::State::listen(TcpListener listener) {
@@ -150,10 +152,25 @@ Status TcpWire::State::nobody_came(const Connector* to_parent) const {
   return Status(Code::kTimeout, text);
 }
 
+// Tells those that are to be neighbours, so that all nodes stop with the same text.
+Status TcpWire::State::call_off(const Status& status) const {
+  for (const Neighbour& n : neighbours) {
+    (void)bring_news(config, n.node, status.text(), Deadline::after_ms(kTellMs)).ok();
+  }
+  return status;
+}
+
 Status TcpWire::State::meet(Connector* to_parent, Deadline deadline) {
+  Status heard;
+  Sink sink;
+  sink.news = [&](int, std::string_view text) {
+    heard = Status(Code::kTimeout, std::string(text));
+  };
   std::vector<pollfd> fds;
   for (;;) {
     acceptor->step();
+    poll_news(sink);
+    if (!heard.ok()) return heard;
     Neighbour* parent = find(config.parent);
     const bool connects = parent != nullptr && !parent->connection;
     if (connects && to_parent->step()) {
@@ -161,10 +178,12 @@ Status TcpWire::State::meet(Connector* to_parent, Deadline deadline) {
       continue;
     }
     Status status = check_arrived();
-    if (!status.ok() || complete()) return status;
-    if (deadline.passed()) return nobody_came(to_parent);
+    if (status.ok() && complete()) return status;
+    if (status.ok() && deadline.passed()) status = nobody_came(to_parent);
+    if (!status.ok()) return status.annotate("connecting the nodes");
     fds.clear();
     acceptor->add_poll_fds(&fds);
+    for (const News& n : news) fds.push_back({n.connection->fd(), n.connection->poll_events(), 0});
     if (connects) to_parent->add_poll_fds(&fds);
     for (const Neighbour& n : neighbours) {
       if (n.connection) fds.push_back({n.connection->fd(), POLLRDHUP, 0});
@@ -259,7 +278,7 @@ Expected<std::unique_ptr<TcpWire>> TcpWire::connect(Config config, TcpListener l
   state->listen(std::move(listener));
   Connector to_parent = connector_to(state->config, state->config.parent, Role::kChild);
   Status status = state->meet(&to_parent, deadline);
-  if (!status.ok()) return status.annotate("connecting the nodes");
+  if (!status.ok()) return state->call_off(status);
   return std::unique_ptr<TcpWire>(new TcpWire(std::move(state)));
 }
 

@@ -47,7 +47,8 @@ class TcpWire final : public Wire {
     int64_t peer_timeout_ms = 10000;  // silence of a host after which it is gone
   };
 
-  // Connects to the parent and waits for the children. kTimeout names who did not come.
+  // Connects to the parent and waits for the children. kTimeout names who did not come, or is what
+  // a neighbour has brought (bring_news); either way the neighbours are told.
   // Addresses on a common subnet are tried first, then the others.
   static Expected<std::unique_ptr<TcpWire>> connect(Config config, TcpListener listener,
                                                     Deadline deadline);
@@ -58,8 +59,9 @@ class TcpWire final : public Wire {
   size_t queued() const override;
   void add_poll_fds(std::vector<pollfd>* fds) const override;
 
-  // For a rank whose leader is dead: tells the leader of `node` (one of config.endpoints) the text,
-  // which it gets as Sink::news. Blocks until handed over or the deadline; best effort.
+  // For a rank whose leader is dead, or a leader that cannot start: tells the leader of `node` (one
+  // of config.endpoints) the text, which it gets as Sink::news, or as the error of connect().
+  // Blocks until handed over or the deadline; best effort.
   static Status bring_news(const Config& config, int node, std::string_view text,
                            Deadline deadline);
 

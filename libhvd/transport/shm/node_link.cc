@@ -28,6 +28,8 @@ using Parts = NodeLink::Parts;
 
 constexpr const char* kClosed = "connection closed";
 constexpr const char* kEnded = "process ended";
+// The leader's deadline is about ours, and it knows who is missing.
+constexpr int64_t kLeaderFirstMs = 1000;
 constexpr int kPollSliceMs = 1000;  // no sleep depends on a single event being seen
 
 struct Greeting {
@@ -55,12 +57,6 @@ Fd process_behind(int fd) {
   (void)fd;
 #endif
   return Fd();
-}
-
-std::string list(const std::vector<int>& numbers) {
-  std::string text;
-  for (int n : numbers) text += (text.empty() ? "" : ", ") + std::to_string(n);
-  return text;
 }
 
 // What the kernel says it can still give, 0 if it does not say. Asked before fallocate, which would
@@ -133,8 +129,8 @@ Status make_doorbells(int local_size, Parts* parts) {
 }
 
 // Waits until all other local ranks hold a socket in `parts`.
-Status gather(NodeListener listener, std::string_view secret, Deadline deadline, Parts* parts,
-              std::vector<int>* missing) {
+Status gather(NodeListener listener, std::string_view secret, const std::vector<std::string>& names,
+              Deadline deadline, Parts* parts) {
   std::vector<Fd>& sockets = parts->sockets;
   const int local_size = static_cast<int>(sockets.size());
   int absent = local_size - 1;
@@ -162,17 +158,18 @@ Status gather(NodeListener listener, std::string_view secret, Deadline deadline,
     ::poll(fds.data(), fds.size(), absent > 0 ? deadline.poll_ms(kPollSliceMs) : 0);
     for (int r = 1; r < local_size; ++r) {
       if (fds[fds.size() - sockets.size() + r].revents == 0) continue;
-      return error(Code::kPeerLost, "local rank %d ended while the ranks of this node met", r);
+      return error(Code::kPeerLost, "%s ended while the ranks of its node met",
+                   names[static_cast<size_t>(r)].c_str());
     }
   }
   if (absent == 0) return ok_status();
-  std::vector<int> absentees;
+  std::string absentees;
   for (int r = 1; r < local_size; ++r) {
-    if (!sockets[r].valid()) absentees.push_back(r);
+    if (sockets[r].valid()) continue;
+    absentees += (absentees.empty() ? "" : ", ") + names[static_cast<size_t>(r)];
   }
-  if (missing != nullptr) *missing = absentees;
-  return error(Code::kTimeout, "the ranks of this node met, but local rank%s %s did not come",
-               absentees.size() == 1 ? "" : "s", list(absentees).c_str());
+  return error(Code::kTimeout, "%s did not connect to %s in time", absentees.c_str(),
+               names[0].c_str());
 }
 
 // Best effort: who does not get it sees the socket close.
@@ -200,7 +197,7 @@ Status hand_out(const Parts& parts, const Fd& memory, Deadline deadline) {
   return ok_status();
 }
 
-Expected<Fd> connect_to(const std::string& name, Deadline deadline) {
+Expected<Fd> connect_to(const std::string& name, const std::string& leader, Deadline deadline) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return errno_error(errno, "opening a socket");
   sockaddr_un address;
@@ -208,16 +205,16 @@ Expected<Fd> connect_to(const std::string& name, Deadline deadline) {
   while (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
     if (errno == ECONNREFUSED) {
       return error(Code::kPeerLost,
-                   "the leader of this node (local rank 0) does not listen at \"@%s\". It has "
-                   "ended, or this rank is in another network namespace (container)",
-                   name.c_str());
+                   "%s does not listen at \"@%s\". It has ended, or this rank is in another "
+                   "network namespace (container)",
+                   leader.c_str(), name.c_str());
     }
     // EAGAIN: its queue is full for the moment, and poll(2) has no event for that.
     if (errno != EAGAIN && errno != EINTR) {
-      return errno_error(errno, "connecting to the leader of this node at \"@%s\"", name.c_str());
+      return errno_error(errno, "connecting to %s at \"@%s\"", leader.c_str(), name.c_str());
     }
     if (deadline.passed()) {
-      return error(Code::kTimeout, "the leader of this node (local rank 0) accepts no connection");
+      return error(Code::kTimeout, "%s accepts no connection", leader.c_str());
     }
     ::poll(nullptr, 0, 1);
   }
@@ -227,7 +224,8 @@ Expected<Fd> connect_to(const std::string& name, Deadline deadline) {
   return fd;
 }
 
-Status shake_hands(int fd, std::string_view secret, int local_rank, Deadline deadline) {
+Status shake_hands(int fd, std::string_view secret, int local_rank, const std::string& leader,
+                   Deadline deadline) {
   Handshake handshake = Handshake::connecting(secret, {Role::kLocalRank, local_rank, 0});
   for (;;) {
     Handshake::State state = handshake.drive(fd);
@@ -237,43 +235,40 @@ Status shake_hands(int fd, std::string_view secret, int local_rank, Deadline dea
     }
     if (state == Handshake::State::kDone) return ok_status();
     if (state == Handshake::State::kRefused) {
-      return error(Code::kPeerLost, "the leader of this node (local rank 0): %s",
-                   handshake.why().c_str());
+      return error(Code::kPeerLost, "%s: %s", leader.c_str(), handshake.why().c_str());
     }
     if (deadline.passed()) {
-      return error(Code::kTimeout, "the leader of this node (local rank 0) did not answer");
+      return error(Code::kTimeout, "%s did not answer in time", leader.c_str());
     }
     pollfd p{fd, handshake.poll_events(), 0};
     ::poll(&p, 1, deadline.poll_ms(kPollSliceMs));
   }
 }
 
-// A second later: the leader's deadline is about ours, and it knows who is missing.
-Deadline a_second_after(Deadline deadline) {
-  if (deadline.is_never()) return deadline;
-  return Deadline::after_ms((deadline.at_ns() - now_ns()) / 1000000 + 1000);
-}
-
-// Takes what hand_out or tell_all sends.
-Status receive_parts(int fd, Deadline deadline, Parts* parts) {
-  Greeting greeting;
-  Status got = receive_all(fd, &greeting, sizeof greeting, deadline);
-  if (!got.ok()) return got;
-  if (greeting.text_bytes > kMostTextBytes || greeting.local_size > (1u << 16)) {
-    return error(Code::kInternal, "a greeting that does not parse");
-  }
-  if (greeting.code != 0) {
-    std::string text(greeting.text_bytes, '\0');
-    got = receive_all(fd, text.data(), text.size(), deadline);
-    return got.ok() ? Status(static_cast<Code>(greeting.code), text) : got;
-  }
+Status receive_descriptors(int fd, const Greeting& greeting, Deadline deadline, Parts* parts) {
   std::vector<Fd> fds;
-  got = receive_fds(fd, size_t{greeting.local_size} + 1, &fds, deadline);
-  if (!got.ok()) return got;
-  got = map_memory(fds[0].get(), greeting.bytes, parts);
+  Status got = receive_fds(fd, size_t{greeting.local_size} + 1, &fds, deadline);
+  if (got.ok()) got = map_memory(fds[0].get(), greeting.bytes, parts);
   if (!got.ok()) return got;
   for (size_t i = 1; i < fds.size(); ++i) parts->doorbells.push_back(std::move(fds[i]));
   return ok_status();
+}
+
+// Takes what hand_out or tell_all sends. What the leader tells is passed on as it is.
+Status receive_parts(int fd, const std::string& leader, Deadline deadline, Parts* parts) {
+  const std::string doing = "waiting for " + leader;
+  Greeting greeting;
+  Status got = receive_all(fd, &greeting, sizeof greeting, deadline);
+  if (!got.ok()) return got.annotate(doing);
+  if (greeting.text_bytes > kMostTextBytes || greeting.local_size > (1u << 16)) {
+    return error(Code::kInternal, "%s: a greeting that does not parse", doing.c_str());
+  }
+  if (greeting.code == 0) {
+    return receive_descriptors(fd, greeting, deadline, parts).annotate(doing);
+  }
+  std::string text(greeting.text_bytes, '\0');
+  got = receive_all(fd, text.data(), text.size(), deadline);
+  return got.ok() ? Status(static_cast<Code>(greeting.code), text) : got.annotate(doing);
 }
 
 }  // namespace
@@ -287,14 +282,15 @@ Expected<NodeListener> NodeListener::open() {
 }
 
 Expected<std::unique_ptr<NodeLink>> NodeLink::lead(NodeListener listener, std::string_view secret,
-                                                   int local_size, size_t bytes, Deadline deadline,
-                                                   std::vector<int>* missing) {
+                                                   const std::vector<std::string>& names,
+                                                   size_t bytes, Deadline deadline) {
+  const int local_size = static_cast<int>(names.size());
   // A NodeLink from the start: what was mapped goes with it, whatever happens.
   std::unique_ptr<NodeLink> link(new NodeLink(Parts{}));
   Parts& parts = link->parts_;
   parts.sockets.resize(static_cast<size_t>(local_size));
   parts.pidfds.resize(static_cast<size_t>(local_size));
-  Status status = gather(std::move(listener), secret, deadline, &parts, missing);
+  Status status = gather(std::move(listener), secret, names, deadline, &parts);
   // Those who came hear of a failure even if the deadline is what failed.
   const Deadline tell = Deadline::after_ms(1000);
   if (status.ok()) status = make_doorbells(local_size, &parts);
@@ -309,18 +305,17 @@ Expected<std::unique_ptr<NodeLink>> NodeLink::lead(NodeListener listener, std::s
   return link;
 }
 
-Expected<std::unique_ptr<NodeLink>> NodeLink::join(const std::string& leader_name,
+Expected<std::unique_ptr<NodeLink>> NodeLink::join(const std::string& listener_name,
                                                    std::string_view secret, int local_rank,
-                                                   Deadline deadline) {
+                                                   const std::string& leader, Deadline deadline) {
   std::unique_ptr<NodeLink> link(new NodeLink(Parts{}));
   Parts& parts = link->parts_;
   parts.local_rank = local_rank;
-  auto fd = connect_to(leader_name, deadline);
+  auto fd = connect_to(listener_name, leader, deadline);
   if (!fd.ok()) return fd.status();
-  Status status = shake_hands(fd->get(), secret, local_rank, deadline);
+  Status status = shake_hands(fd->get(), secret, local_rank, leader, deadline);
   if (status.ok()) {
-    status = receive_parts(fd->get(), a_second_after(deadline), &parts)
-                 .annotate("meeting the leader of this node (local rank 0)");
+    status = receive_parts(fd->get(), leader, deadline.plus_ms(kLeaderFirstMs), &parts);
   }
   if (!status.ok()) return status;
   parts.sockets.resize(parts.doorbells.size());
