@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Manual pages, mdoc, kept clean under mandoc -Tlint and groff -ww. horovod(7) is made of its text and the table of settings.
 
-dist_man_MANS += man/hvd-perf.1
+dist_man_MANS += man/hvd-info.1 man/hvd-perf.1
 nodist_man_MANS = man/horovod.7
 EXTRA_DIST += man/horovod.7.in man/horovod.awk man/settings.rows
 

@@ -31,7 +31,8 @@ ROOMS = {
     "libhvd/runtime.": ["libhvd/record.h", "libhvd/transport", "pmix"] + ENGINE,
     "libhvd/c_api.": ["libhvd/runtime.h", "libhvd/hvd.h"] + BASE,
     "libhvd/hvd.h": [],
-    "libhvd/tools/": ["libhvd/hvd.h", "spank/bind.h", "spank/topology.h"] + BASE,
+    # How a process was started is pure, and hvd-info's answer must be hvd_init's.
+    "libhvd/tools/": ["libhvd/hvd.h", "pmix/launch.h", "spank/bind.h", "spank/topology.h"] + BASE,
     "pmix/": BASE,
     "spank/": TOPO,
 }

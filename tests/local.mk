@@ -30,6 +30,8 @@ tests_unit_unit_SOURCES = \
   tests/unit/engine_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
+  tests/unit/info_test.cc \
+  tests/unit/inspector_test.cc \
   tests/unit/json_test.cc \
   tests/unit/kernels_test.cc \
   tests/unit/launch_test.cc \
@@ -74,7 +76,7 @@ tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
-tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
+tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
 
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
 check_PROGRAMS += tests/ranks/lifecycle tests/ranks/pmix_probe tests/ranks/rounds tests/ranks/worker

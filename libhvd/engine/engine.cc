@@ -332,7 +332,11 @@ void Engine::sleep(Deadline deadline) {
   const int ready = ppoll(fds.data(), fds.size(), timeout, nullptr);
   board_.sleep_end();
   const bool asked = fds.size() > peers_end && fds.back().revents != 0;
-  if (asked) answer_inspector(now_ns());
+  if (asked) {
+    answer_inspector(now_ns());
+  } else {
+    next_answer_ns_ = now_ns() + kAnswerEveryNs;  // nobody has asked: ppoll has just looked
+  }
   if (ready <= 0) return;
   if (fds[0].revents != 0) parts_.node->hush();
   const int mine = (fds[0].revents != 0 ? 1 : 0) + (asked ? 1 : 0);

@@ -1,8 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tools see the library as any program does, through hvd.h; base/ they may use, too.
 
-bin_PROGRAMS += libhvd/tools/hvd-perf
-noinst_LTLIBRARIES += libhvd/tools/libperf.la
+bin_PROGRAMS += libhvd/tools/hvd-info libhvd/tools/hvd-perf
+noinst_LTLIBRARIES += libhvd/tools/libinfo.la libhvd/tools/libperf.la
+
+# All but main, which alone needs libhvd: unit tests link the rest.
+libhvd_tools_libinfo_la_SOURCES = \
+  libhvd/tools/info/ask.cc \
+  libhvd/tools/info/ask.h \
+  libhvd/tools/info/libraries.cc \
+  libhvd/tools/info/libraries.h \
+  libhvd/tools/info/options.cc \
+  libhvd/tools/info/options.h \
+  libhvd/tools/info/procfs.cc \
+  libhvd/tools/info/procfs.h \
+  libhvd/tools/info/surroundings.cc \
+  libhvd/tools/info/surroundings.h \
+  libhvd/tools/info/text.cc \
+  libhvd/tools/info/text.h
+libhvd_tools_hvd_info_SOURCES = libhvd/tools/info/main.cc
+libhvd_tools_hvd_info_LDADD = libhvd/tools/libinfo.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.la -ldl
 
 # What unit tests link: no rank and no MPI in it.
 libhvd_tools_libperf_la_SOURCES = \

@@ -13,8 +13,11 @@
 //   first-leaves  rank 1 goes on at once; the others after 3 s, having seen that it has shut down
 //   name-taken    submit a name twice; print the error
 //   late-rank     rank 1 submits 500 ms after the others; a wait with a timeout says so
+//   hold          print "holding PID RANK"; rank 0 waits for "held" float32 [3,4], which the others
+//                 (and a rank that is alone) submit when there is a file WORKER_GO, in 60 s at most
 #define OMPI_SKIP_MPICXX 1
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,6 +190,21 @@ bool late_rank() {
   return hvd_wait(handle, -1) == HVD_OK || fail("wait");
 }
 
+bool hold() {
+  const char* go = getenv("WORKER_GO");
+  if (go == nullptr) return fail("WORKER_GO is not set");
+  float x[12] = {};
+  const int64_t shape[] = {3, 4};
+  const hvd_tensor tensor = {x, shape, 2, HVD_FLOAT32, HVD_HOST};
+  printf("holding %d %d\n", static_cast<int>(getpid()), hvd_rank());
+  fflush(stdout);
+  for (int i = 0; (hvd_rank() != 0 || hvd_size() == 1) && access(go, F_OK) != 0; ++i) {
+    if (i == 3000) return fail("nobody let go");
+    sleep_ms(20);
+  }
+  return hvd_allreduce("held", &tensor, x, HVD_SUM, 1, 1) == HVD_OK || fail("held");
+}
+
 bool act(const std::string& word) {
   if (word == "place") return place();
   if (word == "sum") return sum();
@@ -197,6 +215,7 @@ bool act(const std::string& word) {
   if (word == "first-leaves") return first_leaves();
   if (word == "name-taken") return name_taken();
   if (word == "late-rank") return late_rank();
+  if (word == "hold") return hold();
   printf("worker: \"%s\" is no action\n", word.c_str());
   return false;
 }

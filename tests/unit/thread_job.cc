@@ -201,6 +201,12 @@ ThreadJob::ThreadJob(const std::vector<int>& node_of_rank, Options options)
     part.limits.cycle_ns = options.cycle_ns;
     part.limits.block_bytes = options.block_bytes;
     part.stderr_fd = said_write_.get();
+    if (options.inspected) {
+      auto inspector = Inspector::open();
+      if (!inspector.ok()) abort();
+      inspector_names_.push_back((*inspector)->name());
+      part.inspector = std::move(*inspector);
+    }
     const int node = layout_.node_of[static_cast<size_t>(rank)];
     part.bring_news = [this, node](int to, const std::string& line) {
       net_.bring_news(to, node, line);

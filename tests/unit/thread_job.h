@@ -57,6 +57,7 @@ struct ThreadJobOptions {
   int64_t fusion_bytes = 64 << 10;
   size_t cache_capacity = 1024;
   int64_t cycle_ns = 0;
+  bool inspected = false;  // every engine answers hvd-info
 };
 
 class ThreadJob {
@@ -69,6 +70,10 @@ class ThreadJob {
   int size() const { return layout_.size; }
   Engine& engine(int rank) { return *engines_[static_cast<size_t>(rank)]; }
   const Layout& layout() const { return layout_; }
+  // Where the engine answers hvd-info.
+  const std::string& inspector_name(int rank) const {
+    return inspector_names_[static_cast<size_t>(rank)];
+  }
   // All that the ranks wrote to their standard error.
   std::string said();
 
@@ -84,6 +89,7 @@ class ThreadJob {
   FakeFabric fabric_;
   std::vector<std::unique_ptr<char, void (*)(void*)>> memory_;
   std::vector<std::vector<Fd>> leader_ends_;  // by rank: sockets that the others watch
+  std::vector<std::string> inspector_names_;  // by rank
   std::vector<std::unique_ptr<Engine>> engines_;
   Fd said_read_;
   Fd said_write_;

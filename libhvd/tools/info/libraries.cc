@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// By name and not by header: this program is the same whether or not it was built with PMIx or MPI.
+#include "libhvd/tools/info/libraries.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include <functional>
+
+#include "libhvd/base/status.h"
+
+namespace hvd::info {
+namespace {
+
+// The file that a symbol comes from, without symbolic links: as /proc shows it.
+Json path_of(void* symbol) {
+  Dl_info where;
+  if (dladdr(symbol, &where) == 0 || where.dli_fname == nullptr) return {};
+  char path[PATH_MAX];
+  return realpath(where.dli_fname, path) == nullptr ? Json(where.dli_fname) : Json(path);
+}
+
+Json library(const char* name, void* symbol, const std::function<std::string(void*)>& version) {
+  Json json = Json::object().set("name", name).set("version", Json()).set("path", Json());
+  if (symbol == nullptr) return json;
+  const std::string text = version(symbol);
+  if (!text.empty()) json.set("version", text);
+  return json.set("path", path_of(symbol));
+}
+
+std::string plain_version(void* symbol) {
+  const char* text = reinterpret_cast<const char* (*)()>(symbol)();
+  return text == nullptr ? "" : text;
+}
+
+std::string mpi_version(void* symbol) {
+  // MPI_MAX_LIBRARY_VERSION_STRING is 256 in Open MPI and 8192 in MPICH.
+  std::string text(1 << 16, '\0');
+  int length = 0;
+  reinterpret_cast<int (*)(char*, int*)>(symbol)(text.data(), &length);
+  return text.c_str();  // Open MPI 4.1 counts the zero byte, too
+}
+
+// Never closed: these libraries do not like it.
+void* symbol_in(const char* file, const char* name) {
+  void* handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+  return handle == nullptr ? nullptr : dlsym(handle, name);
+}
+
+int number_of(void* symbol) {
+  int number = 0;
+  return reinterpret_cast<int (*)(int*)>(symbol)(&number) == 0 ? number : 0;
+}
+
+}  // namespace
+
+Json libraries_here() {
+  Json all = Json::array();
+  all.add(library("libhvd", dlsym(RTLD_DEFAULT, "hvd_version"), plain_version));
+  all.add(library("PMIx", dlsym(RTLD_DEFAULT, "PMIx_Get_version"), plain_version));
+  all.add(library("MPI", dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), mpi_version));
+  all.add(library("CUDA", symbol_in("libcuda.so.1", "cuDriverGetVersion"),
+                  [](void* symbol) { return cuda_version_text(number_of(symbol)); }));
+  all.add(library("NCCL", symbol_in("libnccl.so.2", "ncclGetVersion"),
+                  [](void* symbol) { return nccl_version_text(number_of(symbol)); }));
+  return all;
+}
+
+std::string cuda_version_text(int number) {
+  return number <= 0 ? "" : format("%d.%d", number / 1000, number % 1000 / 10);
+}
+
+std::string nccl_version_text(int number) {
+  if (number <= 0) return "";
+  const bool old = number < 10000;  // 2804; since 2.9 the minor version has two digits: 22105
+  return format("%d.%d.%d", old ? number / 1000 : number / 10000,
+                old ? number / 100 % 10 : number / 100 % 100, number % 100);
+}
+
+}  // namespace hvd::info
