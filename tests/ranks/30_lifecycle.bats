@@ -61,10 +61,15 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
 }
 
 @test "different versions of the library: every rank is told both, with ranks and hosts" {
-  local version other=$BATS_TEST_TMPDIR/libhvd.so.0
+  local version runtime other=$BATS_TEST_TMPDIR/libhvd.so.0
   version=$(sed -n 's/^#define PACKAGE_VERSION "\(.*\)"/\1/p' "$(build_dir)/config.h")
   sed "s/$version/${version//[0-9]/9}/g" "$(build_dir)/libhvd/.libs/libhvd.so.0" >"$other"
-  printf '%s\n' '#!/bin/bash' "[[ \$OMPI_COMM_WORLD_RANK != 1 ]] || export LD_PRELOAD=$other" 'exec "$@"' >"$BATS_TEST_TMPDIR/run"
+  # A sanitizer's runtime has to come first, and must not look into the shells that start the program.
+  runtime=$(ldd "$(build_dir)/tests/ranks/.libs/lifecycle" | awk '$1 ~ /^lib[a-z]+san\./ {printf "%s:", $3}')
+  # shellcheck disable=SC2016 # for the rank's shell
+  printf '%s\n' '#!/bin/bash' 'if [[ $OMPI_COMM_WORLD_RANK == 1 ]]; then' \
+    "  export LD_PRELOAD=$runtime$other ASAN_OPTIONS=\${ASAN_OPTIONS:-}:detect_leaks=0" 'fi' 'exec "$@"' \
+    >"$BATS_TEST_TMPDIR/run"
   chmod +x "$BATS_TEST_TMPDIR/run"
   run -2 ranks 3 "$BATS_TEST_TMPDIR/run" "$lifecycle" init
   expect_lines 3 "^rank [012]: init: 3 rank 0 on $host, rank 2 on $host have libhvd $version; rank 1 on $host has libhvd ${version//[0-9]/9}\. All ranks must load the same$"
