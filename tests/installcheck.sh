@@ -6,7 +6,7 @@
 #
 #   DESTDIR              where an installation for a package has been put, or nothing
 #   libdir, includedir, bindir, mandir, slurmplugindir, plugstackdir
-#   programs, pages      names of the programs and manual pages
+#   programs, pages      the programs and manual pages, as they are called where they are built
 #   plugin               yes if the SPANK plugin was built
 #   CC, sanitizer        the C compiler, maybe with arguments, and what it needs for a library with sanitizers
 #   version              what was built
@@ -99,14 +99,14 @@ no_surplus() {
 programs_tell_their_version() {
   local program said
   for program in $programs; do
-    said=$("$at$bindir/$program" --version) && echo "$program: $said" && [[ $said == *"$version"* ]] || return
+    said=$("$at$bindir/${program##*/}" --version) && echo "$program: $said" && [[ $said == *"$version"* ]] || return
   done
 }
 
 pages_can_be_read() {
   local page file
   for page in $pages; do
-    file=$at$mandir/man${page##*.}/$page
+    file=$at$mandir/man${page##*.}/${page##*/}
     grep -q '^\.Sh NAME' "$file" || return
     ! grep -E '@[A-Za-z_]+@' "$file" || return
     ! command -v mandoc >/dev/null || mandoc -T utf8 "$file" >/dev/null || return

@@ -112,7 +112,8 @@ tests_ranks_pmix_probe_LDADD = $(HVD_INTERNAL_LIBS)
 .PHONY: programs test-programs rank-programs unit-tests list-unit-tests
 programs: all $(EXTRA_PROGRAMS)
 test-programs: $(check_PROGRAMS)
-rank-programs: $(filter tests/ranks/%,$(check_PROGRAMS))
+rank-programs:
+	$(MAKE) `printf '%s\n' $(check_PROGRAMS) | grep '^tests/ranks/'`
 unit-tests: $(TESTS)
 list-unit-tests:
 	@echo unit-tests: $(TESTS)
@@ -126,5 +127,5 @@ endif
 installcheck-local:
 	@DESTDIR='$(DESTDIR)' libdir='$(libdir)' includedir='$(includedir)' bindir='$(bindir)' mandir='$(mandir)' \
 	  slurmplugindir='$(slurmplugindir)' plugstackdir='$(plugstackdir)' plugin='$(HVD_PLUGIN)' \
-	  programs='$(notdir $(bin_PROGRAMS))' pages='$(notdir $(dist_man_MANS) $(nodist_man_MANS))' \
+	  programs='$(bin_PROGRAMS)' pages='$(dist_man_MANS) $(nodist_man_MANS)' \
 	  CC='$(CC)' sanitizer='$(HVD_SANITIZER)' version='$(PACKAGE_VERSION)' $(srcdir)/tests/installcheck.sh
