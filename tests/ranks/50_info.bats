@@ -161,6 +161,14 @@ END
   [[ $output == "hvd-info: there is no process $gone on "*'. A rank is asked on its own node: "srun --overlap --jobid JOB -w NODE hvd-info --pid '"$gone\"" ]]
 }
 
+@test "hvd-info --pid on a child of a rank names the rank" {
+  start 1 timeout 60 "$worker" child hold
+  local child
+  child=$(awk '$1 == "child" { print $2 }' "$said")
+  run -1 "$info" --pid "$child"
+  [ "$output" = "hvd-info: process $child is no rank, but was started by one: \"hvd-info --pid $(pid_of 0)\" asks it" ]
+}
+
 @test "hvd-info --pid on a rank in another network namespace says how to ask it" {
   unshare --net true 2>/dev/null || skip "this user may not make network namespaces"
   start 1 env SLURM_JOB_ID=12 SLURMD_NODENAME=node7 timeout 60 "$worker" hold

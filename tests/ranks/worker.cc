@@ -13,6 +13,7 @@
 //   first-leaves  rank 1 goes on at once; the others after 3 s, having seen that it has shut down
 //   name-taken    submit a name twice; print the error
 //   late-rank     rank 1 submits 500 ms after the others; a wait with a timeout says so
+//   child         print "child PID" of a fork that lives until this process ends
 //   hold          print "holding PID RANK"; rank 0 waits for "held" float32 [3,4], which the others
 //                 (and a rank that is alone) submit when there is a file WORKER_GO, in 60 s at most
 #define OMPI_SKIP_MPICXX 1
@@ -190,6 +191,21 @@ bool late_rank() {
   return hvd_wait(handle, -1) == HVD_OK || fail("wait");
 }
 
+bool child() {
+  int ends[2];
+  if (pipe(ends) != 0) return fail("pipe");
+  fflush(stdout);
+  const pid_t pid = fork();
+  if (pid < 0) return fail("fork");
+  char byte;
+  if (pid == 0) {
+    close(ends[1]);
+    _exit(static_cast<int>(read(ends[0], &byte, 1)));
+  }
+  printf("child %d\n", static_cast<int>(pid));
+  return true;
+}
+
 bool hold() {
   const char* go = getenv("WORKER_GO");
   if (go == nullptr) return fail("WORKER_GO is not set");
@@ -215,6 +231,7 @@ bool act(const std::string& word) {
   if (word == "first-leaves") return first_leaves();
   if (word == "name-taken") return name_taken();
   if (word == "late-rank") return late_rank();
+  if (word == "child") return child();
   if (word == "hold") return hold();
   printf("worker: \"%s\" is no action\n", word.c_str());
   return false;
