@@ -317,7 +317,7 @@ const std::vector<Tree>& trees() {
 }  // namespace
 
 TEST_CASE("whatever crosses on the way, every use of a name ends as its descriptions say") {
-  for_random_cases("agreement", 1500, [](Random* random) -> std::string {
+  for_random_cases("agreement", 300, [](Random* random) -> std::string {
     Scheduler::Limits limits;
     limits.cache_capacity = random->below(5);  // of four names: always some evictions but for 4
     limits.fusion_bytes = random->one_in(2) ? 0 : 1000;

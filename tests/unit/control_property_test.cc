@@ -179,7 +179,7 @@ class Schedule {
       : limits_(limits), random_(*random), scheduler_(limits) {}
 
   std::string run() {
-    const int names = static_cast<int>(random_.from(1, 30));
+    const int names = static_cast<int>(random_.from(1, 16));
     for (int submitted = 0; submitted < names || finished_ < scheduler_.formed();) {
       if (submitted < names && random_.one_in(2)) {
         submit(submitted++);

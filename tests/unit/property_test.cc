@@ -386,8 +386,8 @@ bool play(const Steps& steps, Shards* shards) {
 
 TEST_CASE("between nodes partners match, and every element of every sum is the same tree") {
   for_random_cases("cross sums", kCases, [](Random* random) -> std::string {
-    const size_t nodes = static_cast<size_t>(random->from(1, random->one_in(4) ? 33 : 9));
-    const size_t elements = random->below(random->one_in(4) ? 500 : 100);
+    const size_t nodes = static_cast<size_t>(random->from(1, random->one_in(8) ? 33 : 9));
+    const size_t elements = random->below(random->one_in(8) ? 300 : 70);
     const size_t element_bytes = size_t{1} << random->from(2, 12);  // doubling, halving
     const std::string what = std::to_string(nodes) + " nodes, " + std::to_string(elements) +
                              " elements of " + std::to_string(element_bytes) + " bytes: ";
