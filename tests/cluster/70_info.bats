@@ -25,8 +25,8 @@ teardown() {
     wait "$job" || true
   fi
   rm -f "$HOME_OF_ALICE"/info.*
-  assert_nodes_clean
-  assert_no_drain
+  assert_nodes_clean || return
+  assert_no_drain || return
   "$cluster" status >&2
 }
 

@@ -63,6 +63,8 @@ assert_no_drain() {
   fi
 }
 
+# In a teardown: "|| return", for bats minds the status of a teardown's last command only.
+#
 # Nothing of any job is left on any node: no queued job, no user's process, no file made since boot. A step that was
 # just killed is given ten seconds to go.
 assert_nodes_clean() {

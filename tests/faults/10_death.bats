@@ -16,8 +16,8 @@ setup() {
 
 teardown() {
   [[ -z ${job:-} ]] || kill "$job" 2>/dev/null || true
-  assert_nodes_clean
-  assert_no_drain
+  assert_nodes_clean || return
+  assert_no_drain || return
   "$cluster" status >&2
 }
 

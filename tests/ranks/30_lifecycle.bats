@@ -40,6 +40,24 @@ dying() {
   OMPI_MCA_odls_base_sigkill_timeout=1 ranks "$@"
 }
 
+# signalled SIGNAL COMMAND...: the command, in the background, with a signal sent to the rank that says "waiting"; leaves
+# output and status.
+signalled() {
+  local signal=$1 out=$BATS_TEST_TMPDIR/out pid job deadline=$((SECONDS + 20))
+  shift
+  : >"$out" # the last one's
+  "$@" >"$out" 2>&1 &
+  job=$!
+  until pid=$(sed -n 's/^waiting [0-9]* //p' "$out") && [[ -n $pid ]]; do
+    ((SECONDS < deadline)) || return 1
+    sleep 0.05
+  done
+  kill "-$signal" "$pid"
+  status=0
+  wait "$job" || status=$?
+  output=$(<"$out")
+}
+
 # all_say COUNT TEXT: so many ranks end with this timeout of hvd_init.
 all_say() {
   expect_lines "$1" "^rank [0-9]: init: 6 $2\. If it is only slow, raise HOROVOD_START_TIMEOUT\$"
@@ -181,9 +199,9 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
 
 @test "shutdown with operations outstanding: they fail with \"shut down\", memory is left alone, the process ends well" {
   run -0 ranks 3 "$lifecycle" init outstanding
-  expect_lines 3 "^rank [0-2]: outstanding: 5 shut down$"
+  expect_lines 3 "^rank [0-2]: outstanding: 5 (rank [0-3] on [^ ]+ has )?shut down$"
   run -0 ranks 4 "$on_nodes" 2 "$lifecycle" init outstanding
-  expect_lines 4 "^rank [0-3]: outstanding: 5 shut down$"
+  expect_lines 4 "^rank [0-3]: outstanding: 5 (rank [0-3] on [^ ]+ has )?shut down$"
 }
 
 @test "8 threads of a rank submit and wait at once, on one node and on two" {
@@ -191,6 +209,65 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
   expect_lines 2 "^rank [01]: 8 threads of 100 sums$"
   run -0 ranks 2 "$on_nodes" 1 "$lifecycle" init threads
   expect_lines 2 "^rank [01]: 8 threads of 100 sums$"
+}
+
+# ---- signals ------------------------------------------------------------------------------------
+
+@test "SIGINT and SIGTERM during a wait end the process by default, and the others hear of it" {
+  for signal in INT TERM; do
+    signalled $signal dying 2 "$lifecycle" init wait=default
+    [[ $status != 0 ]]
+    expect_lines 1 "^horovod: rank 1 on $host is gone \((connection closed|process ended)\); 1 rank stops$"
+    expect_lines 1 "^rank 0: wait: 4 rank 1 on $host is gone "
+  done
+}
+
+@test "a handler runs between slices of a wait, and the program leaves in order" {
+  signalled INT ranks 2 "$lifecycle" init wait=flag
+  [[ $status == 0 ]]
+  expect_lines 1 "^rank 1: leaves after a signal$"
+  expect_lines 1 "^rank 0: wait: 5 rank 1 on $host has shut down$"
+  signalled TERM ranks 4 "$on_nodes" 2 "$lifecycle" init wait=flag
+  [[ $status == 0 ]]
+  expect_lines 3 "^rank [023]: wait: 5 rank 1 on sim0 has shut down$"
+}
+
+@test "exit() in a handler that interrupted a wait does not hang; the rank is gone" {
+  for how in exit0 exit3; do
+    signalled TERM dying 2 "$lifecycle" init wait=$how
+    expect_lines 1 "^rank 0: wait: 4 rank 1 on $host is gone \((connection closed|process ended)\); 1 rank stops$"
+  done
+}
+
+# ---- Python, on libhvd alone --------------------------------------------------------------------
+
+in_python() {
+  HVD_LIBRARY=$(build_dir)/libhvd/.libs/libhvd.so "$1" 2 /usr/bin/python3 "$BATS_TEST_DIRNAME/lifecycle.py" "${@:2}"
+}
+
+@test "Python: KeyboardInterrupt comes during a wait in slices, and the program leaves in order" {
+  signalled INT in_python ranks interrupt
+  [[ $status == 0 ]]
+  expect_lines 1 "^rank 1 KeyboardInterrupt, shutdown 0$"
+  expect_lines 1 "^rank 0 wait: 5 rank 1 on $host has shut down$"
+}
+
+@test "Python: forked workers are told that they are no ranks, and do not disturb; a spawned child, too" {
+  run -0 in_python ranks workers
+  expect_lines 6 "^rank [01] worker's sum: 2 this process was forked from a rank and is none itself; "
+  expect_lines 2 "^rank [01] workers \[0, 0, 0\]$"
+  expect_lines 4 "^rank [01] sum 2\.0$"
+  run -0 in_python ranks spawn
+  expect_lines 2 "^rank [01] child's init: 2 process [0-9]+ of this rank has initialised horovod already, "
+  expect_lines 2 "^rank [01] sum 2\.0$"
+}
+
+@test "Python: sys.exit(0) has shut down, sys.exit(3) is a death" {
+  run -0 in_python ranks exit 0
+  expect_lines 1 "^rank 0 wait: 5 rank 1 on $host has shut down$"
+  run in_python dying exit 3
+  [[ $status != 0 ]]
+  expect_lines 1 "^horovod: rank 1 on $host is gone "
 }
 
 # ---- late ranks ---------------------------------------------------------------------------------

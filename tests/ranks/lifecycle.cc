@@ -23,8 +23,9 @@
 //                    they heard
 //   spawn, spawn-clean   a child executes this program, with all of the environment or with what
 //                    was there before hvd_init; it initialises
-//   wait=HOW         waits for what nobody else submits, signals have: default (disposition), flag
-//                    (the handler sets one, waits are slices), exit0, exit3 (in the handler)
+//   wait=HOW         the one waits for what nobody else submits; signals have default disposition,
+//                    or a handler that sets a flag (waits are slices), or ends by exit0 or exit3;
+//                    the others wait for the one
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -279,6 +280,11 @@ bool wait(const std::string& how) {
   const auto on = [](void (*handler)(int)) {
     for (int signal : {SIGINT, SIGTERM}) ::signal(signal, handler);
   };
+  if (!is_the_one()) {
+    const int code = wait_for_the_one();
+    if (code != HVD_ERR_SHUT_DOWN) _exit(3);
+    return true;
+  }
   if (how == "flag") on([](int) { signalled = 1; });
   if (how == "exit0") on([](int) { exit(0); });
   if (how == "exit3") on([](int) { exit(3); });
