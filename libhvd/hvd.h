@@ -12,8 +12,8 @@
  * belongs to it is hvd_last_error() of the calling thread. An operation that fails after it was
  * submitted reports code and text at hvd_wait (text also by hvd_error). After an error found at
  * submit nothing has been touched and the name is free. After HVD_ERR_MISMATCH of an operation the
- * runtime is healthy and the name can be used again. After HVD_ERR_PEER_LOST every outstanding and later
- * operation fails with the same text until hvd_shutdown.
+ * runtime is healthy and the name can be used again. After HVD_ERR_PEER_LOST every outstanding and
+ * later operation fails with the same text until hvd_shutdown.
  *
  * Memory: tensors are contiguous; this release works on host memory. Input and output buffers
  * belong to the library from submit until the handle is done (hvd_poll true or hvd_wait returned

@@ -43,10 +43,11 @@ Expected<Fd> claim_rank(const std::string& identity) {
   if (bind(own.get(), name, length) == 0) {
     return listen(own.get(), kBacklog) == 0 ? std::move(own) : Fd();
   }
+  if (errno != EADDRINUSE) return Fd();
   const Fd asking = new_socket();
   ucred holder{};
-  if (errno != EADDRINUSE || connect(asking.get(), name, length) != 0 ||
-      !peer_credentials(asking.get(), &holder) || holder.uid != geteuid()) {
+  if (connect(asking.get(), name, length) != 0 || !peer_credentials(asking.get(), &holder) ||
+      holder.uid != geteuid()) {
     return Fd();
   }
   return second_process(static_cast<int>(holder.pid));
