@@ -27,6 +27,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/catch.h \
   tests/unit/control_property_test.cc \
   tests/unit/control_test.cc \
+  tests/unit/ends_test.cc \
   tests/unit/engine_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \

@@ -242,6 +242,23 @@ void ThreadJob::kill(int rank) {
   if (layout_.leader(node) == rank) net_.close_node(node, "connection closed");
 }
 
+const std::vector<JobShape>& job_shapes() {
+  static const std::vector<JobShape> all = {
+      {"1 node, 1 rank", {0}},
+      {"1 node, 2 ranks", {0, 0}},
+      {"1 node, 3 ranks", {0, 0, 0}},
+      {"1 node, 5 ranks", {0, 0, 0, 0, 0}},
+      {"2 nodes, 2 ranks", {0, 1}},
+      {"2 nodes, 4 ranks", {0, 0, 1, 1}},
+      {"2 nodes, 4 ranks, cyclic", {0, 1, 0, 1}},
+      {"3 nodes, 6 ranks", {0, 0, 1, 1, 2, 2}},
+      {"4 nodes, 8 ranks", {0, 0, 1, 1, 2, 2, 3, 3}},
+      {"4 nodes, 8 ranks, uneven", {0, 0, 0, 0, 0, 1, 2, 3}},
+      {"5 nodes, 7 ranks", {0, 1, 1, 2, 3, 3, 4}},
+  };
+  return all;
+}
+
 namespace {
 
 template <typename T>

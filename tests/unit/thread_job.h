@@ -95,6 +95,13 @@ class ThreadJob {
   Fd said_write_;
 };
 
+// Layouts that a job is tried on.
+struct JobShape {
+  const char* name;
+  std::vector<int> node_of_rank;
+};
+const std::vector<JobShape>& job_shapes();
+
 // What went wrong on any rank; Catch's assertions are for one thread.
 class Complaints {
  public:
