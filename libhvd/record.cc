@@ -44,6 +44,7 @@ std::optional<Record> decode(std::string_view bytes) {
   record.program_mpi.state = static_cast<ProgramMpi::State>(r.i32());
   record.program_mpi.rank = r.i32();
   record.program_mpi.size = r.i32();
+  record.again = r.u8() != 0;
   record.objection = r.string();
   if (!r.ok()) return std::nullopt;
   return record;
@@ -119,6 +120,7 @@ std::string Record::encode() const {
   w.i32(static_cast<int32_t>(program_mpi.state));
   w.i32(program_mpi.rank);
   w.i32(program_mpi.size);
+  w.u8(again ? 1 : 0);
   w.string(objection);
   return w.take();
 }
@@ -189,6 +191,19 @@ Status check_program_mpi(const std::vector<Record>& records, bool needed) {
                       "call MPI_Init_thread with it, or leave MPI to hvd_init");
   }
   return ok_status();
+}
+
+Status check_again(const std::vector<Record>& records, bool needed) {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < records.size(); ++rank) {
+    if (records[rank].again) ranks.push_back(static_cast<int>(rank));
+  }
+  if (!needed || ranks.empty()) return ok_status();
+  return Status(Code::kState,
+                list_of(ranks, [&](int rank) { return on_host(records, rank); }) +
+                    (ranks.size() == 1 ? " has" : " have") +
+                    " run a program of this step before, and MPI, by which tensors travel between "
+                    "nodes, starts once in a task. Start each program with an srun of its own");
 }
 
 Expected<Layout> layout_of(const std::vector<Record>& records) {

@@ -32,6 +32,7 @@ struct Record {
   int64_t cycle_ns = 0;
   std::string mpi;  // HOROVOD_MPI
   ProgramMpi program_mpi;
+  bool again = false;     // see Bootstrap::again
   std::string objection;  // why this rank cannot take part; empty if it can
 
   std::string encode() const;
@@ -44,6 +45,10 @@ Expected<std::vector<Record>> read_records(const std::vector<std::string>& encod
 // MPI must see the same ranks as we do wherever it is up, and where tensors travel by it
 // (`needed`) the program's own must let a second user in. kMismatch or kState: who differs and how.
 Status check_program_mpi(const std::vector<Record>& records, bool needed);
+
+// MPI starts once in a task's life, whoever starts it: where tensors travel by it (`needed`) a task
+// cannot be a rank for a second time. kState: whose task has been.
+Status check_again(const std::vector<Record>& records, bool needed);
 
 // Node indices where all ranks know theirs, else host names.
 Expected<Layout> layout_of(const std::vector<Record>& records);

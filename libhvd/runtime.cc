@@ -134,6 +134,7 @@ Status Runtime::meet(const Getenv& get) {
   Expected<std::optional<Handoff>> handoff = read_handoff(get);
   if (!handoff.ok()) return handoff.status();
   record.objection = bootstrap_->objection().text();
+  record.again = bootstrap_->again();
   if (*handoff && (*handoff)->step == slurm_step_of(bootstrap_->job())) {
     const Handoff& ours = **handoff;
     apply_origins(ours, &settings_);
@@ -277,6 +278,7 @@ bool Runtime::needs_channel() const { return layout_.nodes() > 1 || records_[0].
 // ranks: rank 0's setting counts.
 Status Runtime::check_channel() const {
   if (Status s = check_program_mpi(records_, needs_channel()); !s.ok()) return s;
+  if (Status s = check_again(records_, needs_channel()); !s.ok()) return s;
   if (!needs_channel()) return ok_status();
   if (records_[0].mpi == "off") {
     return error(Code::kInvalid,

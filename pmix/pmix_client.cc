@@ -13,7 +13,8 @@
 //   the credential of the next node's connection, and the fence hangs: 8 % of the starts of 8 ranks
 //   on 4 nodes of a busy machine. So nobody enters the fence before all nodes have started (see
 //   all_nodes_have_started), unless the program's MPI has been through a fence before us; there
-//   the direct requests would even confuse the servers' dstore (UNPACK-PAST-END).
+//   the direct requests would even confuse the servers' dstore (UNPACK-PAST-END). A second program
+//   of the same tasks would get the first one's records by them; its nodes have started.
 // - A request that is not answered keeps its callback's data: that belongs to libpmix until then.
 #include "pmix/pmix_client.h"
 
@@ -140,6 +141,18 @@ std::string told(const std::string& pmix_namespace, pmix_rank_t rank, const char
   return text;
 }
 
+// Whether the server has a record of this rank, which then is that of an earlier process. At once:
+// without PMIX_IMMEDIATE it would wait for one.
+bool published_before(const pmix_proc_t& me) {
+  pmix_info_t immediate;
+  const bool yes = true;
+  PMIX_INFO_LOAD(&immediate, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+  pmix_value_t* value = nullptr;
+  if (PMIx_Get(&me, kRecordKey, &immediate, 1, &value) != PMIX_SUCCESS) return false;
+  PMIX_VALUE_RELEASE(value);
+  return true;
+}
+
 // The lowest rank of a node; -1 if it has none.
 int first_rank_on(const std::string& pmix_namespace, const std::string& host) {
   pmix_proc_t* procs = nullptr;
@@ -191,7 +204,8 @@ Expected<std::unique_ptr<PmixClient>> PmixClient::connect(bool slurm_step, Fd cl
   client->namespace_ = me.nspace;
   client->rank_ = static_cast<int>(me.rank);
   client->slurm_step_ = slurm_step;
-  client->meet_first_ = slurm_step && first;
+  client->again_ = slurm_step && published_before(me);
+  client->meet_first_ = slurm_step && first && !client->again_;
   setenv(kProcessVariable, process_mark(me.nspace, client->rank_, getpid()).c_str(), 1);
 
   const pmix_proc_t job = process(client->namespace_, PMIX_RANK_WILDCARD);

@@ -27,6 +27,7 @@ class PmixClient final : public Bootstrap {
   const std::string& job() const override { return namespace_; }
   bool slurm_step() const override { return slurm_step_; }
   Status objection() const override { return objection_; }
+  bool again() const override { return again_; }
   void object(Status status) { objection_ = std::move(status); }
   Expected<std::vector<std::string>> exchange(const std::string& record,
                                               Deadline deadline) override;
@@ -45,6 +46,7 @@ class PmixClient final : public Bootstrap {
   int size_ = 1;
   bool slurm_step_ = false;
   Status objection_;
+  bool again_ = false;
   bool meet_first_ = false;  // before the fence: see all_nodes_have_started
   bool connected_ = false;   // we hold a reference on libpmix
 };

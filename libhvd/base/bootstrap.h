@@ -30,6 +30,9 @@ class Bootstrap {
   // still works.
   virtual Status objection() const { return ok_status(); }
 
+  // True if another process has exchanged a record as this rank before, and has ended.
+  virtual bool again() const { return false; }
+
   // Publishes `record` (any bytes) and returns everybody's, by rank. Collective. kTimeout after
   // the deadline: the text names the ranks that did not come, and their hosts where known.
   virtual Expected<std::vector<std::string>> exchange(const std::string& record,
