@@ -126,11 +126,10 @@ Status check_process_mark(const Getenv& get, int pid) {
 }
 
 Status second_process(int first) {
-  return error(
-      Code::kState,
-      "process %d of this rank has initialised horovod already, and a rank is one process. "
-      "Initialise in one of them only (data loaders and other helpers need no init)",
-      first);
+  return error(Code::kState,
+               "%s of this rank has initialised horovod already, and a rank is one process. "
+               "Initialise in one of them only (data loaders and other helpers need no init)",
+               first > 0 ? format("process %d", first).c_str() : "another process");
 }
 
 }  // namespace hvd

@@ -31,7 +31,7 @@ std::string process_mark(const std::string& pmix_namespace, int rank, int pid);
 
 // kState if kProcessVariable says that another process of this rank was here first.
 Status check_process_mark(const Getenv& get, int pid);
-// That error; `first`: the process that was here first.
+// That error; `first`: the process that was here first, 0 if it cannot be seen.
 Status second_process(int first);
 
 }  // namespace hvd

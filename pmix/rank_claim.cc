@@ -16,6 +16,7 @@ namespace hvd {
 namespace {
 
 constexpr int kBacklog = 64;  // that many second processes are told the first one's id
+constexpr int kUnknown = 0;
 
 Fd new_socket() { return Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
@@ -46,10 +47,11 @@ Expected<Fd> claim_rank(const std::string& identity) {
   if (errno != EADDRINUSE) return Fd();
   const Fd asking = new_socket();
   ucred holder{};
-  if (connect(asking.get(), name, length) != 0 || !peer_credentials(asking.get(), &holder) ||
-      holder.uid != geteuid()) {
-    return Fd();
+  if (connect(asking.get(), name, length) != 0) {
+    // Who has asked stays in the queue: it is full after so many.
+    return errno == EAGAIN ? Expected<Fd>(second_process(kUnknown)) : Expected<Fd>(Fd());
   }
+  if (!peer_credentials(asking.get(), &holder) || holder.uid != geteuid()) return Fd();
   return second_process(static_cast<int>(holder.pid));
 }
 

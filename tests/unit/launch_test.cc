@@ -180,6 +180,12 @@ TEST_CASE("a second process of a rank is told so without help of the environment
                                                                                              : 1;
   });
   CHECK(second.wait() == 0);
+  // Nobody takes the askers out of the queue, and all of them are to be told.
+  for (int i = 0; i < 200; ++i) {
+    const auto claim = hvd::claim_rank(name);
+    REQUIRE(claim.status().code() == hvd::Code::kState);
+    REQUIRE(claim.status().text().find("process") != std::string::npos);
+  }
   first->reset();
   CHECK(hvd::claim_rank(name)->valid());
 }
