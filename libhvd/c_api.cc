@@ -25,7 +25,8 @@ namespace {
 using namespace hvd;
 
 std::atomic<Runtime*> the_runtime{nullptr};
-std::atomic<bool> forked{false};  // this process is the child of a rank
+std::atomic<bool> is_rank{false};  // this process has begun to meet the other ranks
+std::atomic<bool> forked{false};   // this process is the child of a rank
 std::mutex init_mutex;
 
 std::string& last_error() {
@@ -73,7 +74,7 @@ void before_exit(int status, void*) {
 }
 
 void in_forked_child() {
-  if (the_runtime.load() == nullptr) return;
+  if (!is_rank.load()) return;
   forked.store(true);
   close_all_fds_after_fork();
 }
@@ -180,8 +181,10 @@ const char* hvd_version(void) { return PACKAGE_VERSION; }
 
 int hvd_init(void) {
   return guarded([]() -> Status {
-    std::lock_guard<std::mutex> lock(init_mutex);
+    // Before the lock: a child forked while another thread of its parent was here would wait for
+    // it.
     if (forked.load()) return not_initialized();
+    std::lock_guard<std::mutex> lock(init_mutex);
     if (Runtime* runtime = the_runtime.load()) {
       return runtime->engine().open() ? ok_status() : runtime->reopen();
     }
@@ -191,11 +194,16 @@ int hvd_init(void) {
                    "hvd_init has failed after the ranks had met, which happens once per process; "
                    "end this process and start the job again");
     }
+    static const int watching = pthread_atfork(nullptr, nullptr, in_forked_child);
+    if (watching != 0) return errno_error(watching, "registering what a forked child has to do");
+    is_rank.store(true);
     Expected<std::unique_ptr<Runtime>> runtime = Runtime::start(
         [](const char* name) { return static_cast<const char*>(getenv(name)); }, &exchanged);
-    if (!runtime.ok()) return runtime.status();
+    if (!runtime.ok()) {
+      is_rank.store(exchanged);
+      return runtime.status();
+    }
     the_runtime.store(runtime->release());
-    pthread_atfork(nullptr, nullptr, in_forked_child);
     on_exit(before_exit, nullptr);
     return ok_status();
   });

@@ -303,11 +303,13 @@ Status Runtime::open_channel() {
   if (!needs_channel()) return ok_status();
 #ifdef HVD_HAVE_MPI
   if (Status s = engine_->meet(start_by_); !s.ok()) return s;
-  Expected<std::unique_ptr<MpiChannel>> channel = MpiChannel::open(rank_, layout_.size, [this] {
-    mpi_ended_.store(true);
-    static_cast<void>(shutdown());
-    engine_->close_channel();
-  });
+  Expected<std::unique_ptr<MpiChannel>> channel =
+      MpiChannel::open(rank_, layout_.size, [this, pid = getpid()] {
+        if (getpid() != pid) return;  // a forked child's MPI is not ours to look after
+        mpi_ended_.store(true);
+        static_cast<void>(shutdown());
+        engine_->close_channel();
+      });
   if (!channel.ok()) return channel.status();
   mpi_ = channel->get();
   engine_->set_channel(std::move(*channel));

@@ -302,7 +302,7 @@ Status PmixClient::who_is_missing() const {
   if (missing.empty()) {
     return error(Code::kTimeout,
                  "all %d ranks have started, but the launcher did not bring their records together "
-                 "in time. Do its daemons reach each other?",
+                 "in time. Is one of them stopped, or do its daemons not reach each other?",
                  size_);
   }
   const size_t named = std::min(missing.size(), kMostNamed);

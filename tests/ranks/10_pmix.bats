@@ -33,7 +33,7 @@ setup() {
 
 @test "the program may use MPI before and after" {
   for when in mpi-after mpi-before; do
-    run -0 ranks 3 "$probe" $when
+    run -0 ranks_twice_connected 3 "$probe" $when
     for rank in 0 1 2; do
       expect_lines 1 "^MPI rank $rank, PMIx rank $rank, sum 3$"
     done

@@ -47,7 +47,7 @@ setup() {
 }
 
 @test "the program's own MPI after hvd_init on one node, and 20 times shutdown and init" {
-  run -0 ranks 2 "$worker" mpi cycles mpi-end
+  run -0 ranks_twice_connected 2 "$worker" mpi cycles mpi-end
   expect_lines 2 '^rank [01]: MPI works$'
   expect_lines 2 '^rank [01]: 20 cycles$'
 }

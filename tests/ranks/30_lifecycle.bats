@@ -101,12 +101,12 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
     expect_lines 2 "^rank [01]: the sum is right$"
     expect_lines 2 "^rank [01]: MPI's sum is right$"
   done
-  run -0 ranks 2 "$lifecycle" mpi=single mpi-end init sum
+  run -0 ranks_twice_connected 2 "$lifecycle" mpi=single mpi-end init sum
   expect_lines 2 "^rank [01]: the sum is right$"
 }
 
 @test "on one node the program's own MPI may come after hvd_init and go before the end" {
-  run -0 ranks 2 "$lifecycle" init sum mpi=single mpi-sum mpi-end sum
+  run -0 ranks_twice_connected 2 "$lifecycle" init sum mpi=single mpi-sum mpi-end sum
   expect_lines 4 "^rank [01]: the sum is right$"
   expect_lines 2 "^rank [01]: MPI's sum is right$"
 }
@@ -153,6 +153,13 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
     expect_lines 2 "^rank [01]: child's $call: 2 this process was forked from a rank and is none itself; use spawn instead of fork, or call the operation in the parent$"
   done
   expect_lines 2 "^rank [01]: child ended with 0$"
+  expect_lines 2 "^rank [01]: the sum is right$"
+}
+
+@test "a child forked while a thread is in hvd_init is told that it is no rank; the job starts" {
+  run -0 ranks 2 "$lifecycle" child-of-init sum
+  expect_lines 1 "^rank 0: child's init: 2 this process was forked from a rank and is none itself"
+  expect_lines 1 "^rank 0: child ended with 0, init with 0$"
   expect_lines 2 "^rank [01]: the sum is right$"
 }
 

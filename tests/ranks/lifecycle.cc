@@ -13,14 +13,14 @@
 //   sum              an allreduce, checked
 //   shutdown         hvd_shutdown
 //   end=HOW          the one ends by return, exit0, exit3, _exit0, abort or kill; the others wait
-//   for
-//                    an operation that it does not submit, and say what comes of it
+//                    for an operation that it does not submit, and say what comes of it
 //   outstanding      shutdown with operations that nobody else, or everybody, has submitted
 //   threads          8 threads submit and wait at once, names of their own, every result checked
 //   child            fork; the child calls everything and ends by exit(0)
+//   child-of-init    the others fork while a thread of theirs is in hvd_init, waiting for the one;
+//                    the child initialises
 //   outlived         the one forks a worker that lives on and dies; prints when, and the others
-//   when
-//                    they heard
+//                    when they heard
 //   spawn, spawn-clean   a child executes this program, with all of the environment or with what
 //                    was there before hvd_init; it initialises
 //   wait=HOW         the one waits for what nobody else submits; signals have default disposition,
@@ -207,6 +207,28 @@ bool child() {
   return hvd_wait(before, -1) == HVD_OK || fail("barrier");
 }
 
+bool child_of_init() {
+  if (is_the_one()) {
+    sleep_ms(1000);
+    return init();
+  }
+  int code = -1;
+  std::thread initialises([&] { code = hvd_init(); });
+  sleep_ms(300);
+  fflush(stdout);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(10);
+    say("child's init", hvd_init());
+    exit(0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  initialises.join();
+  printf("rank %d: child ended with %d, init with %d\n", own_rank(), status, code);
+  return code == HVD_OK;
+}
+
 // Descriptors and mappings of libhvd in this process: its node memory and doorbells; on several
 // nodes MPI has doorbells, too.
 int held(bool doorbells) {
@@ -355,6 +377,7 @@ bool act(const std::string& word) {
   if (what == "outstanding") return outstanding();
   if (what == "threads") return threads();
   if (what == "child") return child();
+  if (what == "child-of-init") return child_of_init();
   if (what == "outlived") return outlived();
   if (what == "spawn") return spawn(false);
   if (what == "spawn-clean") return spawn(true);
