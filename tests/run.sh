@@ -21,7 +21,7 @@ parts='
   cluster      490  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
   asan         480  default  unit tests under AddressSanitizer and UBSan
-  asan-ranks   300  default  ranks under mpirun, programs and library with these sanitizers
+  asan-ranks   480  all      ranks under mpirun, programs and library with these sanitizers
   asan-cluster 420  all      jobs of the cluster with these sanitizers
   tsan         480  all      ranks as threads of one process under ThreadSanitizer
   valgrind     480  all      memcheck on unit tests and on a job of one rank

@@ -248,8 +248,16 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
 
 # ---- Python, on libhvd alone --------------------------------------------------------------------
 
+# A library with sanitizers needs their runtimes in the program from the beginning (libtool links none to it); what
+# Python leaves allocated is not ours.
 in_python() {
-  HVD_LIBRARY=$(build_dir)/libhvd/.libs/libhvd.so "$1" 2 /usr/bin/python3 "$BATS_TEST_DIRNAME/lifecycle.py" "${@:2}"
+  local library sanitizers=()
+  library=$(build_dir)/libhvd/.libs/libhvd.so
+  if nm --dynamic "$library" | grep -q __asan_init; then
+    sanitizers=("LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so):${LD_PRELOAD:-}"
+      "ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0")
+  fi
+  HVD_LIBRARY=$library "$1" 2 env "${sanitizers[@]}" /usr/bin/python3 "$BATS_TEST_DIRNAME/lifecycle.py" "${@:2}"
 }
 
 @test "Python: KeyboardInterrupt comes during a wait in slices, and the program leaves in order" {

@@ -51,6 +51,9 @@ extern char** environ;
 
 namespace {
 
+// A forked child has the memory of threads that it does not have: it cannot be searched for leaks.
+bool forked_child = false;
+
 std::vector<std::string> first_environment;
 
 int number(const char* variable, int otherwise) {
@@ -192,6 +195,7 @@ bool child() {
   fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) {
+    forked_child = true;
     float x = 1;
     const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
     say("child's sum", hvd_allreduce("child", &tensor, &x, HVD_SUM, 1, 1));
@@ -218,6 +222,7 @@ bool child_of_init() {
   fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) {
+    forked_child = true;
     alarm(10);
     say("child's init", hvd_init());
     exit(0);
@@ -387,6 +392,11 @@ bool act(const std::string& word) {
 }
 
 }  // namespace
+
+// LeakSanitizer asks.
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
+  return forked_child ? 1 : 0;
+}
 
 int main(int argc, char** argv) {
   for (char** variable = environ; *variable != nullptr; ++variable) {
