@@ -201,9 +201,9 @@ Status check_again(const std::vector<Record>& records, bool needed) {
   if (!needed || ranks.empty()) return ok_status();
   return Status(Code::kState,
                 list_of(ranks, [&](int rank) { return on_host(records, rank); }) +
-                    (ranks.size() == 1 ? " has" : " have") +
-                    " run a program of this step before, and MPI, by which tensors travel between "
-                    "nodes, starts once in a task. Start each program with an srun of its own");
+                    ": another program of this step has run there before, and MPI, by which "
+                    "tensors travel between nodes, starts once in a task. Start each program with "
+                    "an srun of its own");
 }
 
 Expected<Layout> layout_of(const std::vector<Record>& records) {

@@ -93,12 +93,14 @@ in_step() {
 }
 
 @test "two programs after each other in one task: fine on one node, a sentence at once on several" {
+  # shellcheck disable=SC2016 # for the task's shell
   run -0 on_cluster srun --horovod -N1 -n2 /bin/bash -c '"$0" sum && "$0" sum' "$worker"
   expect_lines 4 '^rank [01]: sums are right$'
+  # shellcheck disable=SC2016 # for the task's shell
   run on_cluster srun --horovod=start-timeout=60 --kill-on-bad-exit=0 -N2 -n4 --ntasks-per-node=2 \
     /bin/bash -c '"$0" sum && exec timeout 20 "$0" sum' "$worker"
   expect_lines 4 '^rank [0-3]: sums are right$'
-  expect_lines 4 'rank 0 on node0, rank 1 on node0, rank 2 on node1, rank 3 on node1 have run a program of this step before, and MPI, by which tensors travel between nodes, starts once in a task\. Start each program with an srun of its own$'
+  expect_lines 4 'rank 0 on node0, rank 1 on node0, rank 2 on node1, rank 3 on node1: another program of this step has run there before, and MPI, by which tensors travel between nodes, starts once in a task\. Start each program with an srun of its own$'
   [[ $status != 0 ]]
 }
 

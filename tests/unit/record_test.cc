@@ -154,12 +154,13 @@ TEST_CASE("a second program of a task is refused where tensors travel by MPI") {
   job[1].again = true;
   CHECK(check_again(job, false).ok());
   const std::string why =
-      " run a program of this step before, and MPI, by which tensors travel between nodes, starts "
-      "once in a task. Start each program with an srun of its own";
+      ": another program of this step has run there before, and MPI, by which tensors travel "
+      "between "
+      "nodes, starts once in a task. Start each program with an srun of its own";
   const Status one = check_again(job, true);
   CHECK(one.code() == Code::kState);
-  CHECK(one.text() == "rank 1 on node0 has" + why);
+  CHECK(one.text() == "rank 1 on node0" + why);
   job[2].again = true;
-  CHECK(check_again(job, true).text() == "rank 1 on node0, rank 2 on node1 have" + why);
+  CHECK(check_again(job, true).text() == "rank 1 on node0, rank 2 on node1" + why);
   CHECK((*read_records(encoded(job)))[2].again);
 }
