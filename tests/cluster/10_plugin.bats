@@ -41,9 +41,7 @@ teardown() {
   [[ ! -e $plugstack.kept ]] || mv "$plugstack.kept" "$plugstack"
   [[ -z ${changed_node:-} ]] || node_exec "$changed_node" umount "$plugstack"
   rm -rf "$HOME_OF_ALICE"/plugin.*
-  assert_nodes_clean || return
-  assert_no_drain || return
-  "$cluster" status >&2
+  assert_cluster_as_it_was
 }
 
 # site ARGUMENT...: what the site writes behind the plugin in plugstack.conf.

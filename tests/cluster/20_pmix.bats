@@ -19,8 +19,7 @@ teardown_file() {
 }
 
 teardown() {
-  assert_nodes_clean || return
-  assert_no_drain || return
+  assert_cluster_as_it_was
 }
 
 @test "8 ranks on 4 nodes learn who they are and get each other's records, of any size" {

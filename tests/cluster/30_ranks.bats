@@ -15,9 +15,7 @@ setup() {
 
 teardown() {
   rm -rf "$HOME_OF_ALICE"/ranks.*
-  assert_nodes_clean || return
-  assert_no_drain || return
-  "$cluster" status >&2
+  assert_cluster_as_it_was
 }
 
 # in_step SRUN-ARGUMENT...: a step whose tasks compare what the environment says with what the library says.

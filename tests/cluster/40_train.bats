@@ -26,8 +26,7 @@ setup() {
 }
 
 teardown() {
-  assert_nodes_clean || return
-  assert_no_drain || return
+  assert_cluster_as_it_was
 }
 
 # equal_hashes EPOCH RANKS: that many ranks have printed one hash.

@@ -26,9 +26,7 @@ teardown() {
   local node
   for node in $(cluster_nodes); do node_exec "$node" bash -c 'rm -f /tmp/shapes.*'; done
   rm -f "$HOME_OF_ALICE"/shapes.*
-  assert_nodes_clean || return
-  assert_no_drain || return
-  "$cluster" status >&2
+  assert_cluster_as_it_was
 }
 
 # expect_ranks SIZE [COUNT]: every rank of a job of this size has said its place once (COUNT times), and right sums.

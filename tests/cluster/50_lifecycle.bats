@@ -16,9 +16,7 @@ setup() {
 
 teardown() {
   rm -rf "$HOME_OF_ALICE"/lifecycle.*
-  assert_nodes_clean || return
-  assert_no_drain || return
-  "$cluster" status >&2
+  assert_cluster_as_it_was
 }
 
 # A step whose survivors decide: on one node no launcher ends it.

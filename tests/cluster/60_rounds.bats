@@ -15,8 +15,7 @@ setup() {
 }
 
 teardown() {
-  assert_nodes_clean || return
-  assert_no_drain || return
+  assert_cluster_as_it_was
 }
 
 @test "ranks that differ are told who and how, and descriptions are retired: 4 nodes, 4 ranks" {

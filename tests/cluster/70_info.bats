@@ -25,9 +25,7 @@ teardown() {
     wait "$job" || true
   fi
   rm -f "$HOME_OF_ALICE"/info.*
-  assert_nodes_clean || return
-  assert_no_drain || return
-  "$cluster" status >&2
+  assert_cluster_as_it_was
 }
 
 # hold SRUN-ARGUMENT...: a step in the background whose ranks hold; sets job_id and pid_of[RANK].

@@ -9,9 +9,7 @@
 load helpers
 
 teardown() {
-  assert_nodes_clean || return
-  assert_no_drain || return
-  "$cluster" status >&2
+  assert_cluster_as_it_was
 }
 
 # pairs COUNT: the microseconds of a step with --mpi=pmix and of one with --horovod, a pair a line.

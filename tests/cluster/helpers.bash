@@ -63,8 +63,11 @@ assert_no_drain() {
   fi
 }
 
-# In a teardown: "|| return", for bats minds the status of a teardown's last command only.
-#
+# The end of every teardown, as one command: bats minds the status of a teardown's last one only.
+assert_cluster_as_it_was() {
+  assert_nodes_clean && assert_no_drain && "$cluster" status >&2
+}
+
 # Nothing of any job is left on any node: no queued job, no user's process, no file made since boot. A step that was
 # just killed is given ten seconds to go.
 assert_nodes_clean() {

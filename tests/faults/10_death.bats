@@ -16,9 +16,7 @@ setup() {
 
 teardown() {
   [[ -z ${job:-} ]] || kill "$job" 2>/dev/null || true
-  assert_nodes_clean || return
-  assert_no_drain || return
-  "$cluster" status >&2
+  assert_cluster_as_it_was
 }
 
 all_stream() { (($(grep -c '^streaming' "$out") == $1)); }
