@@ -21,17 +21,25 @@ ranks() {
 
 # ranks_twice_connected N PROGRAM...: ranks for a program that parts from mpirun's PMIx server and connects to it again,
 # as one does that uses MPI and horovod after each other. The server of OpenPMIx 4.2.2 sometimes forgets to tell such a
-# process that a fence is over (1 of 60 on a busy machine, in a program of PMIx and MPI alone, too), so it is given 25 s
-# and three tries.
+# process that a fence is over: 1 of 60 on a busy machine, in a program of PMIx and MPI alone, too.
 ranks_twice_connected() {
-  local status
+  RANKS_SECONDS=25 three_tries ranks "$@"
+}
+
+# three_tries COMMAND...: for what hangs now and then through no fault of ours. The command has a time limit of its own;
+# if it runs into that it is tried again. Output and status are those of the last try.
+three_tries() {
+  local status out=$BATS_TEST_TMPDIR/three-tries
   for _ in 1 2 3; do
-    RANKS_SECONDS=25 ranks "$@" >"$BATS_TEST_TMPDIR/twice-connected" 2>&1 && status=0 || status=$?
-    [[ $status == 124 || $status == 137 ]] || break
+    "$@" >"$out" 2>&1 && status=0 || status=$?
+    ran_out_of_time "$status" || break
   done
-  cat "$BATS_TEST_TMPDIR/twice-connected"
+  cat "$out"
   return "$status"
 }
+
+# What timeout(1) says.
+ran_out_of_time() { [[ $1 == 124 || $1 == 137 ]]; }
 
 # expect_lines COUNT PATTERN: so many lines of the output (a glob, "2" or "[12]") match the regular expression.
 expect_lines() {
