@@ -1,0 +1,325 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The parts of tests/run.sh, which has the table of them, counts what they find, and cleans up: part_NAME is run for the
+# row NAME. What they share is below them. Sourced by run.sh alone; reads its variables.
+#
+# shellcheck disable=SC2317 # what looks unreachable is called by its name in the table
+# shellcheck disable=SC2154 # variables of run.sh
+
+# ---- the parts ----------------------------------------------------------------------------------
+
+part_install() {
+  local groups=(build test cluster)
+  [[ $mode != build ]] || groups=(build)
+  check 'the packages that are needed are there' build-aux/install-deps "${groups[@]}"
+}
+
+part_build() {
+  configure_in "$build" --enable-werror --prefix="$prefix" --sysconfdir="$prefix/etc" || return
+  check 'everything builds without a warning' make -C "$build" -j "$jobs" programs || return
+  check 'everything installs' make -C "$build" install || return
+  tap make -s -C "$build" installcheck
+  check 'configure refuses sanitizers that are none, or exclude each other' configure_refuses_sanitizers
+}
+
+part_format() {
+  check 'C and C++ are formatted' formatted
+  check 'scripts are shellcheck-clean' shellchecked
+  check 'every source names its licence' licensed
+  check 'manual pages are clean' manuals_are_clean
+  tap python3 tests/manual.py "$build/man/horovod.7"
+}
+
+part_includes() { tap python3 tests/includes.py; }
+
+part_unit() { unit_tests "$build"; }
+
+part_asan() {
+  configure_asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    unit_tests "$build/asan" "${quickly[@]}"
+}
+
+part_asan-ranks() {
+  make_asan && sanitized "${mpirun_environment[@]}" HVD_PREFIX="$build/asan/prefix" bats --tap tests/ranks/*.bats
+}
+
+# The plugin is the ordinary one: a sanitizer would have to be preloaded into srun and slurmd.
+part_asan-cluster() {
+  local files
+  mapfile -t files < <(grep -l tests/ranks/worker tests/cluster/*.bats)
+  make_asan && need_cluster && sanitized bats --tap "${files[@]}"
+}
+
+# setarch -R: this sanitizer of gcc 12 ends at once where addresses are random by more than 28 bits (Linux 6.5 and later).
+part_tsan() {
+  local program=$build/tsan/tests/unit/unit fixed=(setarch "$(uname -m)" -R)
+  "${fixed[@]}" true 2>/dev/null || fixed=()
+  configure_in "$build/tsan" --enable-werror --enable-sanitizer=thread CFLAGS='-g1 -O1' CXXFLAGS=-g1 || return
+  check 'the unit tests build with ThreadSanitizer' make -C "$build/tsan" -j "$jobs" "${quickly[@]}" tests/unit/unit || return
+  TSAN_OPTIONS=halt_on_error=1 catch "${fixed[@]}" "$program" '[ranks-as-threads]'
+}
+
+# Those of the pure rooms. [slow]: many threads, which take turns here; minutes.
+part_valgrind() {
+  local memcheck=(valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite)
+  check 'valgrind is there' build-aux/install-deps valgrind || return
+  check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
+  catch "${memcheck[@]}" "$build/tests/unit/unit" -# \
+    '[base]~[slow],[#json_test],[#record_test],[#layout_test],[#control_test],[#plan_test]~[slow],[#kernels_test],[#launch_test]'
+  check 'a job of one rank is clean under memcheck' \
+    "$build/libtool" --mode=execute "${memcheck[@]}" "$build/tests/ranks/worker" place sum cycles
+}
+
+part_ranks() {
+  check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
+  tap env "${mpirun_environment[@]}" bats --tap tests/ranks/*.bats
+}
+
+part_cluster() {
+  need_cluster && tap bats --tap tests/cluster/*.bats
+}
+
+part_faults() {
+  need_cluster && tap bats --tap tests/faults/*.bats
+}
+
+# A row: name, then what configure is told.
+part_variants() {
+  local name arguments
+  check 'clang is there' build-aux/install-deps clang || return
+  while read -r -u 4 name arguments; do
+    # shellcheck disable=SC2086 # arguments are words
+    configure_in "$build/variants/$name" --enable-werror CXXFLAGS=-O0 $arguments || continue
+    check "without a warning: $name" make -C "$build/variants/$name" -j "$jobs" programs
+  done 4<<'END'
+no-mpi --without-mpi
+no-slurm --without-slurm --without-hwloc
+bare --without-slurm --without-pmix --without-mpi --without-hwloc --without-cuda
+clang CC=clang CXX=clang++
+END
+}
+
+# Not optimised: it is about files, and the tests are run elsewhere.
+part_dist() {
+  local below=$build/dist/below elsewhere
+  elsewhere=(DESTDIR="$below" prefix=/opt/hvd sysconfdir=/etc)
+  configure_in "$build/dist" || return
+  check 'a tarball builds, checks, installs and uninstalls itself' make -C "$build/dist" -j "$jobs" distcheck \
+    DISTCHECK_CONFIGURE_FLAGS='CFLAGS=-O0 CXXFLAGS=-O0' || return
+  if [[ -e $root/.git ]]; then
+    check 'the tarball has every file of the repository' tarball_is_complete
+  else
+    count_skip 'the tarball has every file of the repository' 'not a git checkout'
+  fi
+  rm -rf "$below"
+  check 'everything installs below DESTDIR, for another prefix' make -C "$build" install "${elsewhere[@]}" || return
+  tap make -s -C "$build" installcheck "${elsewhere[@]}"
+  check 'uninstalling leaves no file' uninstalls_from "$below" "${elsewhere[@]}"
+  check 'the build is for its own prefix again' make -C "$build" install
+}
+
+# ---- what the parts are made of -----------------------------------------------------------------
+
+# configure_in DIR ARGUMENT...: only if it is not configured like that already.
+configure_in() {
+  local dir=$1 arguments
+  shift
+  arguments=$(printf '%q ' "$@")
+  mkdir -p "$dir"
+  if [[ ! -e $root/configure ]]; then
+    check 'autogen.sh makes configure' "$root/autogen.sh" || return
+  fi
+  if [[ -e $dir/config.status && $(cat "$dir/arguments" 2>/dev/null) == "$arguments" ]]; then
+    return
+  fi
+  rm -f "$dir/arguments"
+  check "configure in ${dir#"$root/"}" env -C "$dir" "$root/configure" "$@" &&
+    printf '%s\n' "$arguments" >"$dir/arguments"
+}
+
+# A row: the list, then what configure says to it.
+configure_refuses_sanitizers() {
+  local list text said
+  while read -r list text; do
+    said=$(cd "$logs" && "$root/configure" --no-create "--enable-sanitizer=$list" 2>&1) &&
+      echo "$list is accepted" && return 1
+    grep -F -- "$text" <<<"$said" || { printf '%s says:\n%s\n' "$list" "$said" && return 1; }
+  done <<'END'
+adress "adress" is none of address, thread, undefined
+undefined,memory "memory" is none of address, thread, undefined
+address,thread address and thread exclude each other
+thread,undefined,address address and thread exclude each other
+yes --enable-sanitizer needs a list, such as address,undefined
+END
+}
+
+# Optimising the tests themselves with sanitizers took three times as long and shows nothing more.
+quickly=(HVD_OPT=-O1 HVD_TEST_OPT=-O0)
+
+configure_asan() {
+  configure_in "$build/asan" --enable-werror --prefix="$build/asan/prefix" --sysconfdir="$build/asan/prefix/etc" \
+    --enable-sanitizer=address,undefined CFLAGS='-g1 -O1' CXXFLAGS=-g1
+}
+
+make_asan() {
+  configure_asan || return
+  check 'everything builds with AddressSanitizer and UBSan' \
+    make -C "$build/asan" -j "$jobs" "${quickly[@]}" programs || return
+  check 'so do the programs whose ranks are started' \
+    make -C "$build/asan" -j "$jobs" "${quickly[@]}" rank-programs || return
+  check 'and installs' make -C "$build/asan" "${quickly[@]}" install
+}
+
+# sanitized COMMAND...: tests that start programs of build/asan. What a sanitizer reports fails the run even if a test
+# overlooks it, as one may that expects the program to fail.
+#
+# Open MPI unloads its components at the end; a leak whose code is gone cannot be told from one of ours. So nothing is
+# unloaded, and stacks are followed with care where malloc is called by a library without frame pointers.
+sanitized() {
+  local reports=$build/asan/reports-$part stay=$build/asan/stay.so
+  rm -rf "$reports"
+  mkdir -m 1777 "$reports" # programs of the cluster's users write there
+  check 'a library that keeps others loaded builds' stay_loaded_library "$stay" || return
+  tap env HVD_BUILD="$build/asan" HVD_ROUNDS=100 LD_PRELOAD="$stay" \
+    ASAN_OPTIONS="detect_leaks=1:fast_unwind_on_malloc=0:verify_asan_link_order=0:log_path=$reports/report" \
+    UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:log_path=$reports/report" \
+    LSAN_OPTIONS="suppressions=$root/tests/lsan.supp:print_suppressions=0" "$@"
+  check 'no sanitizer has anything to report' no_report_in "$reports"
+}
+
+stay_loaded_library() {
+  local compiler
+  read -ra compiler <<<"${CC:-gcc}"
+  "${compiler[@]}" -shared -fPIC -o "$1" -x c - <<<'int dlclose(void *library) { return library == 0; }'
+}
+
+# Of a process that was forked from one with threads a sanitizer also says that it could not stop them: no error.
+no_report_in() {
+  local report none=0
+  while read -r report; do
+    head -n 60 "$report"
+    none=1
+  done < <(grep -lrE 'ERROR: |runtime error: ' "$1")
+  return "$none"
+}
+
+# The tarball lacks nothing of the repository but what only git reads.
+tarball_is_complete() {
+  local missing
+  missing=$(comm -23 <(git -C "$root" ls-files | sort) \
+    <(tar -tf "$build"/dist/slurm-horovod-*.tar.xz | sed 's|^[^/]*/||' | sort) | grep -vx '\.gitignore')
+  printf '%s\n' "$missing"
+  [[ -z $missing ]]
+}
+
+# uninstalls_from DIRECTORY VARIABLE=VALUE...: of make.
+uninstalls_from() {
+  local from=$1
+  shift
+  make -C "$build" uninstall "$@" && [[ -z $(find "$from" ! -type d | tee /dev/stderr) ]]
+}
+
+# tracked PATTERN...: files of the repository, or of the tarball, that are there.
+tracked() {
+  local file
+  if [[ -e $root/.git ]]; then
+    git -C "$root" ls-files --cached -- "$@"
+  else
+    unpacked "$@"
+  fi | while read -r file; do
+    [[ ! -f $file ]] || printf '%s\n' "$file"
+  done
+}
+
+# unpacked PATTERN...: without what autogen.sh, configure and make have made.
+unpacked() {
+  local file pattern
+  [[ $# -gt 0 ]] || set -- '*'
+  find . -path "./${build#"$root/"}" -prune -o -type f -printf '%P\n' | sort | while read -r file; do
+    case $file in
+      configure | config.* | aclocal.m4 | autom4te.cache/* | m4/l*.m4 | Makefile | Makefile.in | libtool) continue ;;
+      build-aux/*) [[ $file == build-aux/install-deps || $file == build-aux/*.bash ]] || continue ;;
+    esac
+    for pattern; do
+      # shellcheck disable=SC2053 # a pattern
+      [[ $file != $pattern ]] || { printf '%s\n' "$file" && break; }
+    done
+  done
+}
+
+scripts() {
+  local file
+  tracked | while read -r file; do
+    if [[ $file == *.sh || $file == *.bash || $file == *.bats ]] ||
+      head -n 1 "$file" | grep -qaE '^#!.*\b(bash|sh|bats)\b'; then
+      printf '%s\n' "$file"
+    fi
+  done
+}
+
+formatted() {
+  clang-format --version
+  tracked '*.c' '*.cc' '*.h' | xargs -r clang-format --dry-run -Werror
+}
+
+shellchecked() { scripts | xargs -r shellcheck --external-sources; }
+
+licensed() {
+  local file bad=0
+  while read -r file; do
+    if ! head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0'; then
+      echo "$file does not say SPDX-License-Identifier: Apache-2.0 in its first lines"
+      bad=1
+    fi
+  done < <(tracked '*.c' '*.cc' '*.h' '*.def' '*.py' '*.mk' '*.m4' '*.am' '*.ac' && scripts)
+  return "$bad"
+}
+
+manuals_are_clean() {
+  local page warnings bad=0
+  while read -r page; do
+    mandoc -T lint -W warning "$page" || bad=1
+    warnings=$(groff -ww -mdoc -T utf8 "$page" 2>&1 >/dev/null)
+    [[ -z $warnings ]] || { echo "$warnings" && bad=1; }
+  done < <(tracked 'man/*.[1-8]' && echo "$build/man/horovod.7")
+  return "$bad"
+}
+
+# unit_tests DIR VARIABLE=VALUE...: what `make check` runs there; the variables are make's.
+unit_tests() {
+  local dir=$1 program
+  shift
+  check "the unit tests build in ${dir#"$root/"}" make -C "$dir" -j "$jobs" "$@" unit-tests || return
+  for program in $(make -s -C "$dir" list-unit-tests | sed -n 's/^unit-tests: //p'); do
+    if [[ $program == */unit ]]; then
+      catch "$dir/$program"
+    else
+      check "$program" "$dir/$program"
+    fi
+  done
+}
+
+need_cluster() {
+  if [[ $EUID != 0 ]]; then
+    count_skip "$part" 'not root'
+    return 1
+  fi
+  [[ $cluster_up == no ]] || return 0
+  check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
+  "$cluster" down >>"$logs/$part.log" 2>&1 # what a crashed run may have left
+  cluster_up=yes
+  check 'the cluster comes up' "$cluster" up --prefix "$prefix"
+}
+
+cluster_down() {
+  [[ $cluster_up == yes ]] || return 0
+  cluster_up=no
+  "$cluster" down >"$logs/cluster-down.log" 2>&1 || { cat "$logs/cluster-down.log" && count_fail 'the cluster goes down'; }
+}
+
+# mpirun on a small machine, as root: more ranks than cores, nobody bound, nobody spinning.
+mpirun_environment=(
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+)
