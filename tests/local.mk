@@ -24,6 +24,7 @@ tests_unit_unit_SOURCES = \
   tests/ranks/rounds_model.h \
   tests/unit/address_test.cc \
   tests/unit/agreement_test.cc \
+  tests/unit/batch_property_test.cc \
   tests/unit/catch.h \
   tests/unit/control_property_test.cc \
   tests/unit/control_test.cc \
@@ -41,9 +42,9 @@ tests_unit_unit_SOURCES = \
   tests/unit/node_link_test.cc \
   tests/unit/parse_test.cc \
   tests/unit/perf_test.cc \
+  tests/unit/plan_property_test.cc \
   tests/unit/plan_test.cc \
   tests/unit/processes.h \
-  tests/unit/property_test.cc \
   tests/unit/random_cases.cc \
   tests/unit/random_cases.h \
   tests/unit/record_test.cc \
