@@ -3,7 +3,6 @@
 // See runtime.h. start() reads as the table of contents of the library.
 #include "libhvd/runtime.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,16 +40,6 @@ constexpr int64_t kBlockOnOneNode = 256 << 10;
 constexpr int64_t kBlockOnSeveral = 1 << 20;
 // Blocks are whole pages, so every type's elements and every shard's cache lines fit.
 constexpr int64_t kBlockAlign = 4096;
-
-std::string own_host_name(const Getenv& get) {
-  for (const char* variable : {"HOROVOD_HOSTNAME", "SLURMD_NODENAME"}) {
-    const char* name = get(variable);
-    if (name != nullptr && *name != '\0') return name;
-  }
-  char name[HOST_NAME_MAX + 1] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 }  // namespace
 
@@ -117,7 +106,7 @@ Status Runtime::meet(const Getenv& get) {
 
   Record record;
   record.version = PACKAGE_VERSION;
-  record.host = own_host_name(get);
+  record.host = host_name(get);
   Expected<std::string> secret = random_bytes(kSecretBytes);
   if (!secret.ok()) return secret.status();
   record.secret = std::move(*secret);

@@ -4,7 +4,9 @@
 // a reader does not know are skipped: plugin and library may be of different versions.
 #include "libhvd/base/handoff.h"
 
-#include <climits>
+#include <limits.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "libhvd/base/parse.h"
@@ -155,6 +157,16 @@ Status compare_with_handoff(const Handoff& handoff, int rank, int size) {
 void apply_origins(const Handoff& handoff, Settings* settings) {
   for (Setting setting : handoff.site) settings->set_origin(setting, Origin::kSite);
   for (Setting setting : handoff.option) settings->set_origin(setting, Origin::kOption);
+}
+
+std::string host_name(const Getenv& get) {
+  for (const char* variable : {kHostname, "SLURMD_NODENAME"}) {
+    const char* name = get(variable);
+    if (name != nullptr && *name != '\0') return name;
+  }
+  char name[HOST_NAME_MAX + 1] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 std::string_view slurm_step_of(std::string_view pmix_namespace) {

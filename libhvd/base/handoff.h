@@ -66,6 +66,10 @@ Status compare_with_handoff(const Handoff& handoff, int rank, int size);
 // Tells `settings`, read from the same environment, where the plugin's values came from.
 void apply_origins(const Handoff& handoff, Settings* settings);
 
+// What texts call the node of this process: HOROVOD_HOSTNAME, else Slurm's name for it, else the
+// system's.
+std::string host_name(const Getenv& get);
+
 // "JOB.STEP" of Slurm's PMIx namespace "slurm.pmix.JOB.STEP"; empty for any other namespace.
 std::string_view slurm_step_of(std::string_view pmix_namespace);
 

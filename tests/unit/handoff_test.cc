@@ -3,6 +3,8 @@
 // What the plugin writes, the library reads.
 #include "libhvd/base/handoff.h"
 
+#include <unistd.h>
+
 #include <map>
 
 #include "tests/unit/catch.h"
@@ -175,6 +177,20 @@ TEST_CASE("fields of a newer plugin are skipped", "[base]") {
   REQUIRE(read.ok());
   CHECK(read.value()->step == "1.2");
   CHECK(read.value()->option == std::vector<Setting>{Setting::kSlots});
+}
+
+TEST_CASE("a node's name is the user's, else Slurm's, else the system's", "[base]") {
+  char system[256] = "";
+  gethostname(system, sizeof system - 1);
+  const struct {
+    Environment environment;
+    std::string name;
+  } cases[] = {
+      {{{"HOROVOD_HOSTNAME", "sim1"}, {"SLURMD_NODENAME", "node1"}}, "sim1"},
+      {{{"HOROVOD_HOSTNAME", ""}, {"SLURMD_NODENAME", "node1"}}, "node1"},
+      {{}, system},
+  };
+  for (const auto& c : cases) CHECK(hvd::host_name(getter(c.environment)) == c.name);
 }
 
 TEST_CASE("only Slurm's own namespaces name a step", "[base]") {

@@ -2,14 +2,13 @@
 //
 // hvd-info: what a program started here would find (it joins no job), or what a running rank does.
 // Exit status: 0, 1 if something is wrong or the rank could not be asked, 2 for a wrong argument.
-#include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
 
 #include "config.h"
+#include "libhvd/base/handoff.h"
 #include "libhvd/hvd.h"
 #include "libhvd/tools/info/ask.h"
 #include "libhvd/tools/info/libraries.h"
@@ -43,14 +42,6 @@ Json built() {
       .set("hwloc", HVD_BUILD_HWLOC)
       .set("CUDA", HVD_BUILD_CUDA)
       .set("sanitizer", HVD_BUILD_SANITIZER);
-}
-
-std::string host_name(const Getenv& get) {
-  const char* name = get("HOROVOD_HOSTNAME");
-  if (name != nullptr && *name != '\0') return name;
-  char own[HOST_NAME_MAX + 1] = "";
-  gethostname(own, sizeof own - 1);
-  return own;
 }
 
 int show_place(const Options& options) {
