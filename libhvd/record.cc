@@ -61,10 +61,6 @@ std::string list_of(const std::vector<int>& ranks, Text text) {
   return list;
 }
 
-std::string on_host(const std::vector<Record>& records, int rank) {
-  return format("rank %d on %s", rank, records[static_cast<size_t>(rank)].host.c_str());
-}
-
 // The versions, each with its ranks, in the order of their lowest ranks.
 Status compare_versions(const std::vector<Record>& heads) {
   std::vector<std::pair<std::string, std::vector<int>>> camps;
@@ -79,7 +75,7 @@ Status compare_versions(const std::vector<Record>& heads) {
   std::string text;
   for (const auto& [version, ranks] : camps) {
     text += (text.empty() ? "" : "; ") +
-            list_of(ranks, [&](int rank) { return on_host(heads, rank); }) +
+            list_of(ranks, [&](int rank) { return rank_on_host(heads, rank); }) +
             (ranks.size() == 1 ? " has" : " have") + " libhvd " + version;
   }
   return Status(Code::kMismatch, text + ". All ranks must load the same");
@@ -99,6 +95,10 @@ const char* name_of(ProgramMpi::State state) {
 }
 
 }  // namespace
+
+std::string rank_on_host(const std::vector<Record>& records, int rank) {
+  return format("rank %d on %s", rank, records[static_cast<size_t>(rank)].host.c_str());
+}
 
 std::string Record::encode() const {
   Writer w;
@@ -140,14 +140,14 @@ Expected<std::vector<Record>> read_records(const std::vector<std::string>& encod
     std::optional<Record> record = decode(encoded[rank]);
     if (!record) {
       return error(Code::kInternal, "the record of %s cannot be read",
-                   on_host(records, static_cast<int>(rank)).c_str());
+                   rank_on_host(records, static_cast<int>(rank)).c_str());
     }
     records[rank] = std::move(*record);
   }
   for (size_t rank = 0; rank < records.size(); ++rank) {
     if (records[rank].objection.empty()) continue;
     return Status(Code::kMismatch,
-                  on_host(records, static_cast<int>(rank)) + ": " + records[rank].objection);
+                  rank_on_host(records, static_cast<int>(rank)) + ": " + records[rank].objection);
   }
   return records;
 }
@@ -165,7 +165,7 @@ Status check_program_mpi(const std::vector<Record>& records, bool needed) {
     const auto both = [&](int rank) {
       const ProgramMpi& mpi = records[static_cast<size_t>(rank)].program_mpi;
       return format("%s is rank %d of %d for PMIx and rank %d of %d for MPI",
-                    on_host(records, rank).c_str(), rank, size, mpi.rank, mpi.size);
+                    rank_on_host(records, rank).c_str(), rank, size, mpi.rank, mpi.size);
     };
     return Status(Code::kMismatch,
                   list_of(strangers, both) +
@@ -173,7 +173,7 @@ Status check_program_mpi(const std::vector<Record>& records, bool needed) {
                       "tell");
   }
   if (!needed) return ok_status();
-  const auto name = [&](int rank) { return on_host(records, rank); };
+  const auto name = [&](int rank) { return rank_on_host(records, rank); };
   if (!finalised.empty()) {
     return Status(Code::kState, list_of(finalised, name) +
                                     ": the program has finalised MPI before hvd_init, and tensors "
@@ -182,7 +182,7 @@ Status check_program_mpi(const std::vector<Record>& records, bool needed) {
   }
   if (!narrow.empty()) {
     const auto level = [&](int rank) {
-      return on_host(records, rank) + " with " +
+      return rank_on_host(records, rank) + " with " +
              name_of(records[static_cast<size_t>(rank)].program_mpi.state);
     };
     return Status(Code::kState,
@@ -200,7 +200,7 @@ Status check_again(const std::vector<Record>& records, bool needed) {
   }
   if (!needed || ranks.empty()) return ok_status();
   return Status(Code::kState,
-                list_of(ranks, [&](int rank) { return on_host(records, rank); }) +
+                list_of(ranks, [&](int rank) { return rank_on_host(records, rank); }) +
                     ": another program of this step has run there before, and MPI, by which "
                     "tensors travel between nodes, starts once in a task. Start each program with "
                     "an srun of its own");

@@ -50,6 +50,9 @@ Status check_program_mpi(const std::vector<Record>& records, bool needed);
 // cannot be a rank for a second time. kState: whose task has been.
 Status check_again(const std::vector<Record>& records, bool needed);
 
+// "rank 1 on node0"
+std::string rank_on_host(const std::vector<Record>& records, int rank);
+
 // Node indices where all ranks know theirs, else host names.
 Expected<Layout> layout_of(const std::vector<Record>& records);
 

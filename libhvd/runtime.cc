@@ -211,10 +211,6 @@ void Runtime::set_shape(Engine::Parts* parts) const {
   parts->limits.block_bytes = static_cast<uint64_t>(block_bytes);
 }
 
-std::string Runtime::rank_on_host(int rank) const {
-  return format("rank %d on %s", rank, records_[static_cast<size_t>(rank)].host.c_str());
-}
-
 Status Runtime::connect_node(Engine::Parts* parts, Deadline deadline) {
   const Record& root = records_[0];
   const int local_rank = layout_.local_rank[static_cast<size_t>(rank_)];
@@ -223,10 +219,10 @@ Status Runtime::connect_node(Engine::Parts* parts, Deadline deadline) {
   Expected<std::unique_ptr<NodeLink>> link = ok_status();
   if (local_rank != 0) {
     link = NodeLink::join(records_[static_cast<size_t>(here[0])].listener, root.secret, local_rank,
-                          rank_on_host(here[0]), deadline);
+                          rank_on_host(records_, here[0]), deadline);
   } else {
     std::vector<std::string> names;
-    for (const int rank : here) names.push_back(rank_on_host(rank));
+    for (const int rank : here) names.push_back(rank_on_host(records_, rank));
     const size_t bytes =
         Engine::node_bytes(static_cast<int>(here.size()), parts->geometry.block_bytes, root.slots);
     link = NodeLink::lead(std::move(meeting_->node), root.secret, names, bytes, deadline);
@@ -244,7 +240,7 @@ TcpWire::Config Runtime::tree_config() const {
   for (int i = 0; i < layout_.nodes(); ++i) {
     const Record& leader = records_[static_cast<size_t>(layout_.leader(i))];
     config.endpoints.push_back({leader.addresses, leader.port});
-    config.names.push_back(rank_on_host(layout_.leader(i)));
+    config.names.push_back(rank_on_host(records_, layout_.leader(i)));
   }
   config.secret = records_[0].secret;
   config.peer_timeout_ms = settings_.ns(Setting::kPeerTimeout) / kNsPerMs;

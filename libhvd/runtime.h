@@ -48,7 +48,6 @@ class Runtime {
   Status connect_node(Engine::Parts* parts, Deadline deadline);
   TcpWire::Config tree_config() const;
   Status connect_leaders(Engine::Parts* parts, const TcpWire::Config& tree, Deadline deadline);
-  std::string rank_on_host(int rank) const;
   bool needs_channel() const;
   Status check_channel() const;
   Status open_channel();
