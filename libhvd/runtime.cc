@@ -164,8 +164,7 @@ Status Runtime::connect() {
   };
   if (Status s = connect_node(&parts, deadline); !s.ok()) {
     if (layout_.local_rank[static_cast<size_t>(rank_)] != 0) return s;
-    if (tree.parent >= 0) parts.bring_news(tree.parent, s.text());
-    for (const int child : tree.children) parts.bring_news(child, s.text());
+    TcpWire::call_off(tree, s.text());
     return s;
   }
   if (Status s = connect_leaders(&parts, tree, deadline.plus_ms(kStageMs)); !s.ok()) {

@@ -78,7 +78,6 @@ struct TcpWire::State {
   Status nobody_came(const Connector* to_parent) const;
   bool poll_neighbours(const Sink& sink);
   bool poll_news(const Sink& sink);
-  Status call_off(const Status& status) const;
 };
 
 void TcpWire::State::listen(TcpListener listener) {
@@ -150,14 +149,6 @@ Status TcpWire::State::nobody_came(const Connector* to_parent) const {
     }
   }
   return Status(Code::kTimeout, text);
-}
-
-// Tells those that are to be neighbours, so that all nodes stop with the same text.
-Status TcpWire::State::call_off(const Status& status) const {
-  for (const Neighbour& n : neighbours) {
-    (void)bring_news(config, n.node, status.text(), Deadline::after_ms(kTellMs)).ok();
-  }
-  return status;
 }
 
 Status TcpWire::State::meet(Connector* to_parent, Deadline deadline) {
@@ -278,8 +269,19 @@ Expected<std::unique_ptr<TcpWire>> TcpWire::connect(Config config, TcpListener l
   state->listen(std::move(listener));
   Connector to_parent = connector_to(state->config, state->config.parent, Role::kChild);
   Status status = state->meet(&to_parent, deadline);
-  if (!status.ok()) return state->call_off(status);
+  if (!status.ok()) {
+    call_off(state->config, status.text());
+    return status;
+  }
   return std::unique_ptr<TcpWire>(new TcpWire(std::move(state)));
+}
+
+void TcpWire::call_off(const Config& config, std::string_view text) {
+  std::vector<int> neighbours = config.children;
+  if (config.parent >= 0) neighbours.push_back(config.parent);
+  for (const int node : neighbours) {
+    (void)bring_news(config, node, text, Deadline::after_ms(kTellMs)).ok();
+  }
 }
 
 void TcpWire::send(int node, std::string_view message) {

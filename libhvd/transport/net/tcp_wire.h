@@ -64,6 +64,9 @@ class TcpWire final : public Wire {
   // Blocks until handed over or the deadline; best effort.
   static Status bring_news(const Config& config, int node, std::string_view text,
                            Deadline deadline);
+  // For a leader that cannot start: the same for all its neighbours, one after the other. Blocks
+  // for a fraction of a second.
+  static void call_off(const Config& config, std::string_view text);
 
  private:
   struct State;
