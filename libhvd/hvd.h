@@ -92,8 +92,9 @@ typedef int64_t hvd_handle;
 HVD_API const char *hvd_version(void);
 
 /* Joins the job: finds the other ranks (PMIx: srun --horovod, or Open MPI's mpirun; with no
- * launcher a job of one rank, which is said once on stderr) and connects to them. Collective: at
- * most HOROVOD_START_TIMEOUT (30 s), then HVD_ERR_TIMEOUT names the ranks that did not come.
+ * launcher a job of one rank, which is said once on stderr) and connects to them. Collective: ranks
+ * have HOROVOD_START_TIMEOUT (30 s) to come, and as long again to connect when all have come; then
+ * HVD_ERR_TIMEOUT names those that did not. MPI's own start, where it is needed, has no limit.
  * Settings are read from HOROVOD_* here. Idempotent while initialised. After hvd_shutdown it
  * may be called again, any number of times; it then waits until all ranks have shut down.
  * A failure before the ranks have met (a bad setting) can be tried again, a later one cannot.
