@@ -181,8 +181,7 @@ const char* hvd_version(void) { return PACKAGE_VERSION; }
 
 int hvd_init(void) {
   return guarded([]() -> Status {
-    // Before the lock: a child forked while another thread of its parent was here would wait for
-    // it.
+    // Before the lock, which a child has for ever if another thread of its parent was here.
     if (forked.load()) return not_initialized();
     std::lock_guard<std::mutex> lock(init_mutex);
     if (Runtime* runtime = the_runtime.load()) {

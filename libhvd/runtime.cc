@@ -48,9 +48,7 @@ struct Runtime::Meeting {
   TcpListener tcp;
 };
 
-Runtime::~Runtime() {
-  mpi_ = nullptr;  // the engine's, and gone with it
-}
+Runtime::~Runtime() = default;
 
 Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get, bool* exchanged) {
   std::unique_ptr<Runtime> runtime(new Runtime());

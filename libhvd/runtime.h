@@ -62,7 +62,8 @@ class Runtime {
   Layout layout_;
   std::unique_ptr<Meeting> meeting_;
   Deadline start_by_ = Deadline::never();  // for all ranks to be connected
-  MpiChannel* mpi_ = nullptr;              // the engine's channel, if it is MPI's
+  // The engine's channel, if it is MPI's. Unused in builds without MPI.
+  [[maybe_unused]] MpiChannel* mpi_ = nullptr;
   std::atomic<bool> mpi_ended_{false};
   std::unique_ptr<Engine> engine_;
 };

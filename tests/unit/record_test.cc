@@ -155,8 +155,7 @@ TEST_CASE("a second program of a task is refused where tensors travel by MPI") {
   CHECK(check_again(job, false).ok());
   const std::string why =
       ": another program of this step has run there before, and MPI, by which tensors travel "
-      "between "
-      "nodes, starts once in a task. Start each program with an srun of its own";
+      "between nodes, starts once in a task. Start each program with an srun of its own";
   const Status one = check_again(job, true);
   CHECK(one.code() == Code::kState);
   CHECK(one.text() == "rank 1 on node0" + why);
