@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "libhvd/hvd.h"
 
@@ -138,6 +139,10 @@ bool Says::operator==(const Says& other) const {
          postscale == other.postscale && gpu == other.gpu;
 }
 
+std::vector<Says> all_say(const Says& says, int ranks) {
+  return std::vector<Says>(static_cast<size_t>(ranks), says);
+}
+
 const char* words_for(Aspect aspect) {
   const char* words[kAspects] = {"the operation",        "the type",  "the shape",
                                  "the reduction",        "the root",  "the prescale factor",
@@ -234,6 +239,23 @@ std::vector<char> expected_output(const Says& says, int ranks, uint64_t salt) {
     default:
       return outputs<double>(says, ranks, salt);
   }
+}
+
+Trial::Trial(std::string name_of_use, const std::vector<Says>& by_rank, int rank, uint64_t salt)
+    : name(std::move(name_of_use)),
+      says(by_rank[static_cast<size_t>(rank)]),
+      error(expected_error(name, by_rank)),
+      before(input_of(says, rank, salt)),
+      data(before) {
+  if (error.empty()) want = expected_output(says, static_cast<int>(by_rank.size()), salt);
+}
+
+std::string Trial::verdict(End end, const std::string& text) const {
+  if (end != (error.empty() ? End::kWell : End::kMismatch) || text != error) {
+    return name + " ended with \"" + text + "\", not \"" + error + "\"";
+  }
+  if (!error.empty()) return data == before ? "" : name + " failed and touched its tensor";
+  return data == want ? "" : name + " has a wrong result";
 }
 
 Rounds::Rounds(uint64_t seed, int ranks, int names, bool gpu)

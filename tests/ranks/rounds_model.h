@@ -29,6 +29,9 @@ struct Says {
   bool operator==(const Says& other) const;
 };
 
+// What ranks say that agree.
+std::vector<Says> all_say(const Says& says, int ranks);
+
 // The ways to differ, in the order in which a disagreement is told.
 enum class Aspect { kOperation, kType, kShape, kReduction, kRoot, kPrescale, kPostscale, kDevice };
 constexpr int kAspects = 8;
@@ -43,6 +46,22 @@ std::string expected_error(const std::string& name, const std::vector<Says>& by_
 // The elements that `rank` puts in, and those that all get. `salt` tells uses of a name apart.
 std::vector<char> input_of(const Says& says, int rank, uint64_t salt);
 std::vector<char> expected_output(const Says& says, int ranks, uint64_t salt);
+
+// One use of a name by one rank: what it puts in, and what must come of it.
+struct Trial {
+  enum class End { kWell, kMismatch, kOtherwise };
+
+  Trial(std::string name, const std::vector<Says>& by_rank, int rank, uint64_t salt);
+  // What is wrong with how it ended, and with what is in `data` now; "" if nothing is.
+  std::string verdict(End end, const std::string& text) const;
+
+  std::string name;
+  Says says;
+  std::string error;         // that it must end with, "" if with none
+  std::vector<char> before;  // the input
+  std::vector<char> want;    // the output, where there is no error
+  std::vector<char> data;    // for the operation, in place
+};
 
 class Rounds {
  public:

@@ -32,57 +32,41 @@ class Use {
  public:
   Use(Engine* engine, int rank, int ranks, std::string name, const std::vector<Says>& by_rank,
       uint64_t salt)
-      : engine_(engine),
-        name_(std::move(name)),
-        says_(by_rank[static_cast<size_t>(rank)]),
-        error_(expected_error(name_, by_rank)),
-        before_(input_of(says_, rank, salt)),
-        data_(before_) {
-    if (error_.empty()) want_ = expected_output(says_, ranks, salt);
+      : engine_(engine), trial_(std::move(name), by_rank, rank, salt) {
+    const Says& says = trial_.says;
     Description d;
-    d.kind = says_.broadcast ? OpKind::kBroadcast : OpKind::kAllreduce;
-    d.type = static_cast<DataType>(says_.type);
-    d.op = static_cast<ReduceOp>(says_.op);
-    d.root = says_.root;
-    d.prescale = says_.prescale;
-    d.postscale = says_.postscale;
-    d.device = says_.gpu ? DeviceClass::kGpu : DeviceClass::kHost;
-    d.shape = says_.shape;
+    d.kind = says.broadcast ? OpKind::kBroadcast : OpKind::kAllreduce;
+    d.type = static_cast<DataType>(says.type);
+    d.op = static_cast<ReduceOp>(says.op);
+    d.root = says.root;
+    d.prescale = says.prescale;
+    d.postscale = says.postscale;
+    d.device = says.gpu ? DeviceClass::kGpu : DeviceClass::kHost;
+    d.shape = says.shape;
     Segment s;
-    s.input = s.output = data_.data();
-    s.elements = says_.elements();
-    s.before.multiply = says_.prescale;
-    s.after.multiply = says_.postscale;
-    if (!says_.broadcast && d.op == ReduceOp::kAverage) s.after.divide = ranks;
-    submitted_ = engine_->submit(name_, d, s);
+    s.input = s.output = trial_.data.data();
+    s.elements = says.elements();
+    s.before.multiply = says.prescale;
+    s.after.multiply = says.postscale;
+    if (!says.broadcast && d.op == ReduceOp::kAverage) s.after.divide = ranks;
+    submitted_ = engine_->submit(trial_.name, d, s);
   }
 
   // "" if all went as it must.
   std::string wait() {
-    if (!submitted_.ok()) return name_ + " was refused: " + submitted_.status().text();
+    if (!submitted_.ok()) return trial_.name + " was refused: " + submitted_.status().text();
     const Status s = engine_->wait(*submitted_, kDeadlineMs);
-    const Code code = error_.empty() ? Code::kOk : Code::kMismatch;
-    if (s.code() != code || s.text() != error_) {
-      return name_ + " ended with \"" + s.text() + "\", not \"" + error_ + "\"";
-    }
-    if (!error_.empty()) return data_ == before_ ? "" : name_ + " failed and touched its tensor";
-    return data_ == want_ ? "" : name_ + " has a wrong result";
+    const Trial::End end = s.ok()                        ? Trial::End::kWell
+                           : s.code() == Code::kMismatch ? Trial::End::kMismatch
+                                                         : Trial::End::kOtherwise;
+    return trial_.verdict(end, s.text());
   }
 
  private:
   Engine* engine_;
-  std::string name_;
-  Says says_;
-  std::string error_;
-  std::vector<char> before_;
-  std::vector<char> data_;
-  std::vector<char> want_;
+  Trial trial_;
   Expected<int64_t> submitted_ = int64_t{0};
 };
-
-std::vector<Says> all_say(const Says& says, int ranks) {
-  return std::vector<Says>(static_cast<size_t>(ranks), says);
-}
 
 Says floats(std::vector<int64_t> shape) {
   Says says;
