@@ -50,10 +50,22 @@ const char* name_of(OpKind kind) {
   switch (kind) {
     case OpKind::kAllreduce:
       return "allreduce";
+    case OpKind::kAllgather:
+      return "allgather";
     case OpKind::kBroadcast:
       return "broadcast";
+    case OpKind::kAlltoall:
+      return "alltoall";
+    case OpKind::kReducescatter:
+      return "reducescatter";
     case OpKind::kBarrier:
       return "barrier";
+    case OpKind::kJoin:
+      return "join";
+    case OpKind::kAddSet:
+      return "add_process_set";
+    case OpKind::kRemoveSet:
+      return "remove_process_set";
   }
   return "?";
 }
@@ -95,7 +107,7 @@ std::optional<Description> Description::decode(std::string_view bytes) {
   d.postscale = r.f64();
   const uint8_t device = r.u8();
   const uint32_t dims = r.u32();
-  if (!r.ok() || kind > static_cast<uint8_t>(OpKind::kBarrier) || !is_type(type) ||
+  if (!r.ok() || kind >= kOpKinds || !is_type(type) ||
       op > static_cast<uint8_t>(ReduceOp::kSum) ||
       device > static_cast<uint8_t>(DeviceClass::kGpu) || dims > kMaxDims || d.root < 0) {
     return std::nullopt;

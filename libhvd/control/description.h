@@ -15,7 +15,18 @@
 
 namespace hvd {
 
-enum class OpKind : uint8_t { kAllreduce = 0, kBroadcast = 1, kBarrier = 2 };
+enum class OpKind : uint8_t {
+  kAllreduce = 0,
+  kAllgather = 1,
+  kBroadcast = 2,
+  kAlltoall = 3,
+  kReducescatter = 4,
+  kBarrier = 5,
+  kJoin = 6,  // never described to others: it has a word of its own
+  kAddSet = 7,
+  kRemoveSet = 8,
+};
+constexpr int kOpKinds = 9;
 
 const char* name_of(OpKind kind);  // "allreduce"
 

@@ -138,6 +138,13 @@ bool Scheduler::fits_together(const Description& a, const Description& b) const 
       return a.root == b.root;
     case OpKind::kBarrier:
       return true;
+    case OpKind::kAllgather:
+    case OpKind::kAlltoall:
+    case OpKind::kReducescatter:
+    case OpKind::kJoin:
+    case OpKind::kAddSet:
+    case OpKind::kRemoveSet:
+      return false;
   }
   return false;
 }

@@ -58,7 +58,7 @@ class OperationTable {
  private:
   std::mutex mutex_;
   int64_t next_handle_ = 1;
-  uint64_t unnamed_[3] = {0, 0, 0};  // by OpKind
+  uint64_t unnamed_[kOpKinds] = {};  // by OpKind
   std::unordered_map<int64_t, OperationPtr> by_handle_;
   std::unordered_set<std::string> names_;
   std::vector<OperationPtr> added_;
