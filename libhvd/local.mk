@@ -53,10 +53,17 @@ libhvd_libcore_la_SOURCES = \
   libhvd/coll/batch.h \
   libhvd/coll/cross.cc \
   libhvd/coll/cross.h \
+  libhvd/coll/pipeline.cc \
+  libhvd/coll/pipeline.h \
   libhvd/coll/plan.cc \
   libhvd/coll/plan.h \
+  libhvd/coll/slots.cc \
+  libhvd/coll/slots.h \
   libhvd/coll/stream.cc \
   libhvd/coll/stream.h \
+  libhvd/coll/team.cc \
+  libhvd/coll/team.h \
+  libhvd/coll/turn.h \
   libhvd/control/aggregator.cc \
   libhvd/control/aggregator.h \
   libhvd/control/announcer.cc \

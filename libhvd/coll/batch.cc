@@ -3,7 +3,10 @@
 // See batch.h.
 #include "libhvd/coll/batch.h"
 
+#include <string.h>
+
 #include <algorithm>
+#include <new>
 
 namespace hvd {
 namespace {
@@ -12,10 +15,22 @@ namespace {
 // cache.
 constexpr size_t kPieceBytes = 8 << 10;
 
+// Of the elements [within, within + n) of a segment, those whose result goes to the user.
+Range wanted(const Segment& segment, size_t within, size_t n) {
+  if (segment.output == nullptr) return {within, within};
+  return overlap({within, within + n}, segment.keep);
+}
+
 }  // namespace
 
-Batch::Batch(BatchPlan plan, std::vector<Segment> segments)
-    : plan_(plan), segments_(std::move(segments)) {
+void AlignedBytes::Free::operator()(char* bytes) const { operator delete[](bytes, kAlign); }
+
+void AlignedBytes::allocate(size_t bytes) {
+  bytes_.reset(static_cast<char*>(operator new[](std::max<size_t>(1, bytes), kAlign)));
+}
+
+Batch::Batch(std::shared_ptr<const Team> team, BatchPlan plan, std::vector<Segment> segments)
+    : team_(std::move(team)), plan_(plan), segments_(std::move(segments)) {
   size_t begin = 0;
   for (const Segment& segment : segments_) {
     begins_.push_back(begin);
@@ -47,10 +62,18 @@ void Batch::pack(uint64_t block, Range skip, char* slot) const {
   const size_t size = size_of(plan_.type);
   const Range all = all_of(block);
   for (Range part : {Range{0, skip.begin}, Range{std::max(skip.begin, skip.end), all.end}}) {
-    for_each_piece(
-        block, part, SIZE_MAX, [&](const Segment& s, size_t within, size_t offset, size_t n) {
-          kernels().scale(plan_.type, slot + offset, s.input + within * size, n, s.before);
-        });
+    for_each_piece(block, part, SIZE_MAX,
+                   [&](const Segment& s, size_t within, size_t offset, size_t n) {
+                     take(s, within, n, size, slot + offset);
+                   });
+  }
+}
+
+void Batch::take(const Segment& s, size_t within, size_t n, size_t size, char* to) const {
+  if (s.input == nullptr) {
+    memset(to, 0, n * size);
+  } else {
+    kernels().scale(plan_.type, to, s.input + within * size, n, s.before);
   }
 }
 
@@ -61,11 +84,10 @@ void Batch::reduce(uint64_t block, Range shard, char* const* slots, int count, i
   for_each_piece(block, shard, kPieceBytes,
                  [&](const Segment& s, size_t within, size_t offset, size_t n) {
                    for (int i = 0; i < count; ++i) from[i] = slots[i] + offset;
-                   const char* own = s.input + within * size;
-                   if (s.before.identity()) {
-                     from[me] = own;
+                   if (s.input != nullptr && s.before.identity()) {
+                     from[me] = s.input + within * size;
                    } else {
-                     kernels().scale(plan_.type, slots[me] + offset, own, n, s.before);
+                     take(s, within, n, size, slots[me] + offset);
                    }
                    kernels().sum(plan_.type, result + offset, from.data(), count, n);
                  });
@@ -75,21 +97,32 @@ void Batch::unpack(uint64_t block, const char* slot) const {
   const size_t size = size_of(plan_.type);
   for_each_piece(block, all_of(block), SIZE_MAX,
                  [&](const Segment& s, size_t within, size_t offset, size_t n) {
-                   kernels().scale(plan_.type, s.output + within * size, slot + offset, n, s.after);
+                   const Range part = wanted(s, within, n);
+                   if (part.size() == 0) return;
+                   kernels().scale(plan_.type, s.output + (part.begin - s.keep.begin) * size,
+                                   slot + offset + (part.begin - within) * size, part.size(),
+                                   s.after);
                  });
 }
 
-void Batch::sum(uint64_t block, const char* const* slots, int count, int me) const {
+void Batch::reduce_out(uint64_t block, const char* const* slots, int count, int me) const {
   const size_t size = size_of(plan_.type);
   std::vector<const void*> from(static_cast<size_t>(count));
   for_each_piece(block, all_of(block), kPieceBytes,
                  [&](const Segment& s, size_t within, size_t offset, size_t n) {
+                   const Range part = wanted(s, within, n);
+                   if (part.size() == 0) return;
+                   offset += (part.begin - within) * size;
                    for (int i = 0; i < count; ++i) from[i] = slots[i] + offset;
-                   char* to = s.output + within * size;
+                   char* to = s.output + (part.begin - s.keep.begin) * size;
                    // In place the own elements are where the sum goes: read them there, once.
-                   if (s.input == s.output && s.before.identity() && me < 4) from[me] = to;
-                   kernels().sum(plan_.type, to, from.data(), count, n);
-                   if (!s.after.identity()) kernels().scale(plan_.type, to, to, n, s.after);
+                   if (s.input == s.output && s.keep.begin == 0 && s.before.identity() && me < 4) {
+                     from[me] = to;
+                   }
+                   kernels().sum(plan_.type, to, from.data(), count, part.size());
+                   if (!s.after.identity()) {
+                     kernels().scale(plan_.type, to, to, part.size(), s.after);
+                   }
                  });
 }
 

@@ -7,10 +7,10 @@
 
 namespace hvd {
 
-void CrossRun::start(Channel* channel, const std::vector<int>* rank_of_node, uint64_t block,
+void CrossRun::start(Channel* channel, const Team* team, uint64_t block,
                      std::vector<CrossStep> steps, DataType type, char* data, char* scratch) {
   channel_ = channel;
-  rank_of_node_ = rank_of_node;
+  team_ = team;
   block_ = block;
   steps_ = std::move(steps);
   at_ = 0;
@@ -43,7 +43,7 @@ Expected<bool> CrossRun::advance(bool* moved) {
 Status CrossRun::begin_step() {
   const CrossStep& step = steps_[at_];
   const size_t size = size_of(type_);
-  const int rank = (*rank_of_node_)[step.peer];
+  const int rank = team_->ranks_by_node[step.peer][team_->local_index];
   const int tag = cross_tag(block_, step.kind);
   if (step.receive.size() > 0) {
     char* to = (step.reduce ? scratch_ : data_) + step.receive.begin * size;

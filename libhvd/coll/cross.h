@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "libhvd/coll/plan.h"
+#include "libhvd/coll/team.h"
 #include "libhvd/transport/channel.h"
 
 namespace hvd {
 
 class CrossRun {
  public:
-  // `data`: the shard, of `type`; `scratch`: as many bytes, for what comes in. `rank_of_node[i]`:
-  // the rank on node i that owns this shard. All stay valid until done.
-  void start(Channel* channel, const std::vector<int>* rank_of_node, uint64_t block,
-             std::vector<CrossStep> steps, DataType type, char* data, char* scratch);
+  // `data`: the shard, of `type`; `scratch`: as many bytes, for what comes in. My peers are those
+  // with my place among the members of their nodes. All stay valid until done.
+  void start(Channel* channel, const Team* team, uint64_t block, std::vector<CrossStep> steps,
+             DataType type, char* data, char* scratch);
 
   // Does what can be done now. True once all steps are done; sets *moved if anything happened.
   Expected<bool> advance(bool* moved);
@@ -26,7 +27,7 @@ class CrossRun {
   void end_step();
 
   Channel* channel_ = nullptr;
-  const std::vector<int>* rank_of_node_ = nullptr;
+  const Team* team_ = nullptr;
   uint64_t block_ = 0;
   std::vector<CrossStep> steps_;
   size_t at_ = 0;

@@ -30,17 +30,22 @@ int largest_power_of_two(int n) {
 
 Geometry Geometry::of(const Layout& layout, int rank, size_t block_bytes, int slots) {
   Geometry g;
-  g.nodes = layout.nodes();
-  g.node = layout.node_of[rank];
   g.local_size = layout.local_size(rank);
   g.local_rank = layout.local_rank[rank];
-  g.max_shards = g.local_size;
-  for (const auto& ranks : layout.ranks) {
-    g.max_shards = std::min(g.max_shards, static_cast<int>(ranks.size()));
-  }
   g.block_bytes = block_bytes;
   g.slots = slots;
   return g;
+}
+
+Range overlap(Range a, Range b) {
+  const size_t begin = std::max(a.begin, b.begin);
+  const size_t end = std::min(a.end, b.end);
+  return begin < end ? Range{begin, end} : Range{a.begin, a.begin};
+}
+
+bool is_exclusive(OpKind kind, ReduceOp op) {
+  static_cast<void>(op);
+  return kind == OpKind::kAllgather || kind == OpKind::kAlltoall;
 }
 
 size_t BatchPlan::elements_of(uint64_t block) const {
@@ -48,24 +53,29 @@ size_t BatchPlan::elements_of(uint64_t block) const {
   return std::min<uint64_t>(block_elements, elements - begin);
 }
 
-BatchPlan plan_batch(const Geometry& geometry, OpKind kind, DataType type, size_t elements,
-                     uint64_t first_block, int root_node, int root_local) {
+BatchPlan plan_batch(const Geometry& geometry, const Team& team, const BatchOrder& order) {
   BatchPlan plan;
-  plan.kind = kind;
-  plan.type = type;
-  plan.elements = elements;
-  plan.first_block = first_block;
-  plan.block_elements = geometry.block_bytes / size_of(type);
-  plan.blocks = (elements + plan.block_elements - 1) / plan.block_elements;
-  plan.root_node = root_node;
-  plan.root_local = root_local;
-  const size_t bytes = elements * size_of(type);
-  plan.direct =
-      geometry.nodes == 1 &&
-      (kind == OpKind::kBroadcast || geometry.local_size <= kDirectRanks || bytes <= kDirectBytes);
-  const size_t block = std::min(bytes, plan.block_elements * size_of(type));
+  plan.kind = order.kind;
+  plan.type = order.type;
+  plan.op = order.op;
+  plan.elements = order.elements;
+  plan.first_block = order.first_block;
+  plan.exclusive = is_exclusive(order.kind, order.op);
+  const size_t size = size_of(order.type);
+  const size_t bytes = order.elements * size;
+  plan.block_elements = geometry.block_bytes / size;
+  plan.blocks = plan.exclusive ? kExclusiveBlocks
+                               : (order.elements + plan.block_elements - 1) / plan.block_elements;
+  if (order.kind == OpKind::kBroadcast) {
+    const int root = team.index_of(order.root);
+    plan.root_node = team.node_of[root];
+    plan.root_place = team.place_of[root];
+  }
+  plan.direct = team.nodes == 1 && (order.kind == OpKind::kBroadcast || team.size <= kDirectRanks ||
+                                    bytes <= kDirectBytes);
+  const size_t block = std::min(bytes, plan.block_elements * size);
   plan.shards = static_cast<int>(
-      std::clamp<size_t>(block / kMinShardBytes, 1, static_cast<size_t>(geometry.max_shards)));
+      std::clamp<size_t>(block / kMinShardBytes, 1, static_cast<size_t>(team.max_shards)));
   return plan;
 }
 
@@ -76,6 +86,13 @@ Range shard_range(size_t elements, int shards, int shard) {
   range.begin = std::min(elements, each * static_cast<size_t>(shard));
   range.end = std::min(elements, range.begin + each);
   return range;
+}
+
+Range rows_of(size_t rows, int size, int index) {
+  const size_t n = static_cast<size_t>(size);
+  const size_t i = static_cast<size_t>(index);
+  const size_t begin = rows / n * i + std::min(i, rows % n);
+  return {begin, begin + rows / n + (i < rows % n ? 1 : 0)};
 }
 
 std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size_t element_bytes) {

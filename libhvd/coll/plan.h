@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "libhvd/coll/team.h"
 #include "libhvd/control/description.h"
 #include "libhvd/topo/layout.h"
 
@@ -20,42 +21,70 @@ namespace hvd {
 
 // What does not change in the life of a job.
 struct Geometry {
-  int nodes = 1;
-  int node = 0;        // mine
   int local_size = 1;  // ranks on my node
   int local_rank = 0;  // mine
-  int max_shards = 1;  // the smallest number of ranks on any node
   size_t block_bytes = 256 << 10;
   int slots = 4;  // blocks in flight
 
   static Geometry of(const Layout& layout, int rank, size_t block_bytes, int slots);
 };
 
-struct BatchPlan {
-  OpKind kind = OpKind::kAllreduce;
-  DataType type = DataType::kFloat32;
-  uint64_t first_block = 0;
-  uint64_t blocks = 0;
-  size_t elements = 0;        // of the whole batch
-  size_t block_elements = 0;  // of every block but perhaps the last
-  int shards = 1;             // owners are the local ranks 0 .. shards-1 of every node
-  bool direct = false;
-  int root_node = 0;  // of a broadcast
-  int root_local = 0;
-
-  size_t elements_of(uint64_t block) const;  // `block` is absolute
-};
-
-BatchPlan plan_batch(const Geometry& geometry, OpKind kind, DataType type, size_t elements,
-                     uint64_t first_block, int root_node, int root_local);
-
-// Elements [begin, end) of a block of `elements` that belong to shard `shard` of `shards`.
+// Elements [begin, end) of something.
 struct Range {
   size_t begin = 0;
   size_t end = 0;
   size_t size() const { return end - begin; }
 };
+Range overlap(Range a, Range b);  // empty, of a's begin, if there is none
+
+// The precision of sums of float32 and float64 on their way between nodes.
+enum class WireType : uint8_t { kOwn = 0, kBfloat16 = 1, kFloat16 = 2 };
+
+// What the schedule says about a batch. Kinds that do not calculate give their size in bytes, as
+// elements of kUint8, so that they may mix types.
+struct BatchOrder {
+  OpKind kind = OpKind::kAllreduce;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;  // of an allreduce or reducescatter
+  size_t elements = 0;           // of all tensors together; of no meaning if exclusive
+  uint64_t first_block = 0;
+  int root = 0;  // of a broadcast: rank in the job
+  WireType wire = WireType::kOwn;
+};
+
+// Allgather, alltoall and Adasum: how many blocks they need is not known when they are scheduled.
+// The schedule keeps a range of so many block numbers free for them, and they have the slots of
+// their members to themselves.
+bool is_exclusive(OpKind kind, ReduceOp op);
+constexpr uint64_t kExclusiveBlocks = uint64_t{1} << 28;
+
+struct BatchPlan {
+  OpKind kind = OpKind::kAllreduce;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  uint64_t first_block = 0;
+  uint64_t blocks = 0;
+  size_t elements = 0;        // of the whole batch
+  size_t block_elements = 0;  // of every block but perhaps the last
+  int shards = 1;             // owners are the first members of every node
+  bool direct = false;
+  bool exclusive = false;
+  int root_node = 0;   // of a broadcast: node of the team
+  int root_place = 0;  // and place among the members there
+  WireType wire = WireType::kOwn;
+
+  uint64_t end_block() const { return first_block + blocks; }
+  size_t elements_of(uint64_t block) const;  // `block` is absolute
+};
+
+BatchPlan plan_batch(const Geometry& geometry, const Team& team, const BatchOrder& order);
+
+// Elements of a block of `elements` that belong to shard `shard` of `shards`.
 Range shard_range(size_t elements, int shards, int shard);
+
+// Rows of `rows` that member `index` of `size` keeps of a reducescatter: the first rows % size
+// members have one more.
+Range rows_of(size_t rows, int size, int index);
 
 // One exchange of the cross leg with one peer: send [send), receive [receive) of the shard.
 // Received elements are added to the own ones (reduce) or take their place.

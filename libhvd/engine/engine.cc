@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 namespace hvd {
@@ -51,9 +52,14 @@ Engine::Engine(Parts parts)
     : parts_(std::move(parts)),
       board_(parts_.node->base(), parts_.node->local_size(), parts_.node->local_rank(),
              [this](int local_rank) { parts_.node->ring(local_rank); }),
-      stream_(parts_.geometry,
-              parts_.node->base() + page_align(Board::bytes(parts_.node->local_size())),
-              parts_.channel.get(), parts_.layout.ranks, [this] { board_.rouse(); }) {
+      stream_(
+          parts_.geometry,
+          parts_.node->base() + page_align(Board::bytes(parts_.node->local_size())),
+          parts_.channel.get(), [this] { board_.rouse(); },
+          [this](int local_rank) { board_.wake(local_rank); }) {
+  std::vector<int> everybody(static_cast<size_t>(parts_.layout.size));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  world_ = std::make_shared<const Team>(Team::of(parts_.layout, parts_.rank, everybody));
   publish_cpus(&board_);
   fate_ = std::make_unique<Fate>(parts_.layout, parts_.rank, parts_.hosts, &board_,
                                  parts_.stderr_fd, fate_events());
@@ -220,15 +226,14 @@ void Engine::start_stream(const Entry& entry, const std::vector<OperationPtr>& o
     ++empty_batches_;
     return;
   }
-  int root_node = 0;
-  int root_local = 0;
-  if (first.kind == OpKind::kBroadcast) {
-    root_node = parts_.layout.node_of[static_cast<size_t>(first.root)];
-    root_local = parts_.layout.local_rank[static_cast<size_t>(first.root)];
-  }
-  stream_.add(Batch(plan_batch(parts_.geometry, first.kind, first.type, elements, entry.first_block,
-                               root_node, root_local),
-                    std::move(segments)));
+  BatchOrder order;
+  order.kind = first.kind;
+  order.type = first.type;
+  order.op = first.op;
+  order.elements = elements;
+  order.first_block = entry.first_block;
+  order.root = first.root;
+  stream_.add(Batch(world_, plan_batch(parts_.geometry, *world_, order), std::move(segments)));
 }
 
 bool Engine::move_stream(int64_t now) {

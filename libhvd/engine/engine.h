@@ -120,6 +120,7 @@ class Engine {
   Parts parts_;
   Board board_;
   Stream stream_;
+  std::shared_ptr<const Team> world_;  // all ranks
   std::unique_ptr<Fate> fate_;
   std::unique_ptr<Control> control_;
   OperationTable table_;

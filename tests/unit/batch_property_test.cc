@@ -69,7 +69,7 @@ std::string outputs_unlike(const RandomBatch& b, const std::vector<int32_t>& wan
 TEST_CASE("blocks carry every element of a batch once, in order, there and back") {
   for_random_cases("batches", kCases, [](Random* random) -> std::string {
     RandomBatch b = random_batch(random);
-    const Batch batch(b.plan, b.segments);
+    const Batch batch(nullptr, b.plan, b.segments);
     size_t at = 0;
     for (uint64_t block = b.plan.first_block; block < b.plan.first_block + b.plan.blocks; ++block) {
       const size_t n = b.plan.elements_of(block);
@@ -100,7 +100,7 @@ TEST_CASE("sums of any batch are those of its elements, by shards or directly") 
     const int me = static_cast<int>(random->below(static_cast<size_t>(count)));
     const int shards = static_cast<int>(random->from(1, count));
     const bool direct = random->one_in(2);
-    const Batch batch(b.plan, b.segments);
+    const Batch batch(nullptr, b.plan, b.segments);
     std::vector<int32_t> want = b.all;
     size_t at = 0;
     for (uint64_t block = b.plan.first_block; block < b.plan.first_block + b.plan.blocks; ++block) {
@@ -119,7 +119,7 @@ TEST_CASE("sums of any batch are those of its elements, by shards or directly") 
         bytes.push_back(reinterpret_cast<char*>(slots[i].data()));
       }
       if (direct) {
-        batch.sum(block, bytes.data(), count, me);
+        batch.reduce_out(block, bytes.data(), count, me);
       } else {
         std::vector<int32_t> result(n, kGuard);
         for (int shard = 0; shard < shards; ++shard) {

@@ -113,6 +113,67 @@ TEST_CASE("every mapping gives the nodes that its blocks say, and for its number
   });
 }
 
+namespace {
+
+// At least one rank, in any order.
+std::vector<int> random_members(Random* random, int size) {
+  std::vector<int> members(static_cast<size_t>(size));
+  for (int rank = 0; rank < size; ++rank) members[rank] = rank;
+  random->shuffle(&members);
+  members.resize(static_cast<size_t>(random->from(1, size)));
+  return members;
+}
+
+// What team.h says about a team, by looking at each member.
+std::string unlike_its_members(const Team& team, const Layout& layout, int rank,
+                               std::vector<int> members) {
+  std::sort(members.begin(), members.end());
+  if (team.ranks != members || team.size != static_cast<int>(members.size())) return "other ranks";
+  std::map<int, std::vector<int>> by_node;
+  for (int member : members) by_node[layout.node_of[member]].push_back(member);
+  if (team.nodes != static_cast<int>(by_node.size())) return "another number of nodes";
+  int node = 0;
+  size_t least = members.size();
+  std::vector<int> local_ranks;
+  int my_node = -1;
+  for (const auto& [of_job, ranks] : by_node) {
+    if (team.ranks_by_node[node] != ranks) return "a node with other ranks";
+    for (size_t place = 0; place < ranks.size(); ++place) {
+      const int index = team.index_of(ranks[place]);
+      if (team.ranks[index] != ranks[place] || team.members_by_node[node][place] != index ||
+          team.node_of[index] != node || team.place_of[index] != static_cast<int>(place)) {
+        return "a member has another place";
+      }
+      if (ranks[place] == rank &&
+          (team.index != index || team.local_index != static_cast<int>(place))) {
+        return "my place is wrong";
+      }
+      if (of_job == layout.node_of[rank]) local_ranks.push_back(layout.local_rank[ranks[place]]);
+    }
+    if (of_job == layout.node_of[rank]) my_node = node;
+    least = std::min(least, ranks.size());
+    ++node;
+  }
+  if (team.node != my_node || team.local_ranks != local_ranks) return "my node is wrong";
+  if (team.max_shards != static_cast<int>(least)) return "another number of shards";
+  const bool member = std::count(members.begin(), members.end(), rank) > 0;
+  if (!member && (team.index != -1 || team.local_index != -1 || team.index_of(rank) != -1)) {
+    return "a place for one who is no member";
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every team is what looking at each member says, for members and for others") {
+  for_random_cases("teams", kCases, [](Random* random) -> std::string {
+    const Layout layout = *layout_from_nodes(random_nodes(random));
+    const std::vector<int> members = random_members(random, layout.size);
+    const int rank = static_cast<int>(random->below(static_cast<size_t>(layout.size)));
+    return unlike_its_members(Team::of(layout, rank, members), layout, rank, members);
+  });
+}
+
 TEST_CASE("plans agree on all ranks, with their shards' owners and with the root's count") {
   for_random_cases("plans", kCases, [](Random* random) -> std::string {
     const Layout layout = *layout_from_nodes(random_nodes(random));
@@ -120,15 +181,21 @@ TEST_CASE("plans agree on all ranks, with their shards' owners and with the root
                               DataType::kFloat64};
     const DataType type = types[random->below(4)];
     const size_t block_bytes = 4096 * static_cast<size_t>(random->from(1, 300));
-    const size_t elements = random->below(size_t{1} << random->from(1, 22));
-    const OpKind kind = random->one_in(3) ? OpKind::kBroadcast : OpKind::kAllreduce;
-    const uint64_t first_block = random->below(100000);
+    const std::vector<int> members = random_members(random, layout.size);
+    BatchOrder order;
+    order.kind = random->one_in(3) ? OpKind::kBroadcast : OpKind::kAllreduce;
+    order.type = type;
+    order.elements = random->below(size_t{1} << random->from(1, 22));
+    order.first_block = random->below(100000);
+    order.root = members[random->below(members.size())];
+    const size_t elements = order.elements;
+    const uint64_t first_block = order.first_block;
     const auto plan_of = [&](int rank) {
-      return plan_batch(Geometry::of(layout, rank, block_bytes, 4), kind, type, elements,
-                        first_block, 0, 0);
+      return plan_batch(Geometry::of(layout, rank, block_bytes, 4), Team::of(layout, rank, members),
+                        order);
     };
-    const BatchPlan plan = plan_of(0);
-    for (int rank = 1; rank < layout.size; ++rank) {
+    const BatchPlan plan = plan_of(members[0]);
+    for (int rank : members) {
       const BatchPlan other = plan_of(rank);
       // Direct is a matter of one node; there all ranks must agree on it too.
       if (other.blocks != plan.blocks || other.block_elements != plan.block_elements ||
@@ -136,10 +203,15 @@ TEST_CASE("plans agree on all ranks, with their shards' owners and with the root
         return "rank " + std::to_string(rank) + " plans otherwise";
       }
     }
-    for (const auto& ranks : layout.ranks) {
+    const Team team = Team::of(layout, 0, members);
+    for (const auto& ranks : team.ranks_by_node) {
       if (plan.shards < 1 || plan.shards > static_cast<int>(ranks.size())) return "no such owner";
     }
-    if (plan.direct && layout.nodes() > 1) return "direct over several nodes";
+    if (plan.direct && team.nodes > 1) return "direct over several nodes";
+    if (order.kind == OpKind::kBroadcast &&
+        team.ranks_by_node[plan.root_node][plan.root_place] != order.root) {
+      return "another root";
+    }
     size_t covered = 0;
     for (uint64_t block = first_block; block < first_block + plan.blocks; ++block) {
       const size_t n = plan.elements_of(block);
@@ -159,7 +231,7 @@ TEST_CASE("plans agree on all ranks, with their shards' owners and with the root
     limits.block_bytes = block_bytes;
     Scheduler scheduler(limits);
     Description d;
-    d.kind = kind;
+    d.kind = order.kind;
     d.type = type;
     for (const char* name : {"first", "behind"}) {
       d.shape = {*name == 'f' ? static_cast<int64_t>(elements) : 1};

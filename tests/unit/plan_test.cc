@@ -137,19 +137,48 @@ TEST_CASE("shards cover a block without gap or overlap") {
   }
 }
 
+TEST_CASE("the first members of a reducescatter keep the rows that are left over") {
+  struct Case {
+    size_t rows;
+    int size;
+    std::vector<size_t> begins;  // of all members, and the end
+  };
+  for (const Case& c :
+       std::vector<Case>{{0, 3, {0, 0, 0, 0}},
+                         {1, 3, {0, 1, 1, 1}},
+                         {2, 3, {0, 1, 2, 2}},
+                         {3, 3, {0, 1, 2, 3}},
+                         {7, 3, {0, 3, 5, 7}},
+                         {8, 3, {0, 3, 6, 8}},
+                         {5, 1, {0, 5}},
+                         {size_t{1} << 40, 2, {0, size_t{1} << 39, size_t{1} << 40}}}) {
+    for (int i = 0; i < c.size; ++i) {
+      INFO(c.rows << " rows, member " << i << " of " << c.size);
+      CHECK(rows_of(c.rows, c.size, i).begin == c.begins[i]);
+      CHECK(rows_of(c.rows, c.size, i).end == c.begins[i + 1]);
+    }
+  }
+}
+
 TEST_CASE("all ranks plan a batch alike but for their own place") {
   const Layout layout = *layout_from_nodes({0, 0, 0, 1, 1, 2});
   for (size_t elements : {1, 1000, 100000, 3000000}) {
-    const BatchPlan first = plan_batch(Geometry::of(layout, 0, 1 << 20, 4), OpKind::kAllreduce,
-                                       DataType::kFloat64, elements, 7, 0, 0);
+    BatchOrder order;
+    order.type = DataType::kFloat64;
+    order.elements = elements;
+    order.first_block = 7;
+    const auto plan_of = [&](int rank) {
+      return plan_batch(Geometry::of(layout, rank, 1 << 20, 4),
+                        Team::of(layout, rank, {0, 1, 2, 3, 4, 5}), order);
+    };
+    const BatchPlan first = plan_of(0);
     CHECK(first.shards == 1);  // a node has one rank
     CHECK(first.blocks == (elements * 8 + (1 << 20) - 1) / (1 << 20));
     size_t covered = 0;
     for (uint64_t b = 7; b < 7 + first.blocks; ++b) covered += first.elements_of(b);
     CHECK(covered == elements);
     for (int rank = 1; rank < layout.size; ++rank) {
-      const BatchPlan plan = plan_batch(Geometry::of(layout, rank, 1 << 20, 4), OpKind::kAllreduce,
-                                        DataType::kFloat64, elements, 7, 0, 0);
+      const BatchPlan plan = plan_of(rank);
       CHECK(plan.blocks == first.blocks);
       CHECK(plan.block_elements == first.block_elements);
       CHECK(plan.shards == first.shards);
