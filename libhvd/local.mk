@@ -80,8 +80,14 @@ libhvd_libcore_la_SOURCES = \
   libhvd/control/scheduler.cc \
   libhvd/control/scheduler.h \
   libhvd/control/tree.h \
+  libhvd/data/half.h \
   libhvd/data/kernels.cc \
   libhvd/data/kernels.h \
+  libhvd/data/loops.h \
+  libhvd/data/set_avx2.cc \
+  libhvd/data/set_avx512.cc \
+  libhvd/data/set_portable.cc \
+  libhvd/data/sets.h \
   libhvd/data/types.cc \
   libhvd/data/types.h \
   libhvd/engine/describe.cc \

@@ -66,7 +66,7 @@ void CrossRun::end_step() {
   if (!step.reduce || step.receive.size() == 0) return;
   const size_t offset = step.receive.begin * size_of(type_);
   const void* from[2] = {data_ + offset, scratch_ + offset};
-  kernels().sum(type_, data_ + offset, from, 2, step.receive.size());
+  kernels().reduce(type_, ReduceOp::kSum, data_ + offset, from, 2, step.receive.size());
 }
 
 }  // namespace hvd

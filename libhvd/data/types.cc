@@ -1,47 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names and sizes of the element types.
+// Names and sizes of the element types, names of the reductions.
 #include "libhvd/data/types.h"
 
 namespace hvd {
+namespace {
 
-bool is_type(int number) {
-  switch (static_cast<DataType>(number)) {
-    case DataType::kInt32:
-    case DataType::kInt64:
-    case DataType::kFloat32:
-    case DataType::kFloat64:
-      return true;
-  }
-  return false;
-}
+struct TypeRow {
+  const char* name;
+  size_t size;
+  bool floating;
+};
 
-size_t size_of(DataType type) {
-  switch (type) {
-    case DataType::kInt32:
-    case DataType::kFloat32:
-      return 4;
-    case DataType::kInt64:
-    case DataType::kFloat64:
-      return 8;
-  }
-  return 0;
-}
+// In the order of the numbers.
+constexpr TypeRow kTypes[kTypeCount] = {
+    {"uint8", 1, false},  {"int8", 1, false},  {"uint16", 2, false},  {"int16", 2, false},
+    {"int32", 4, false},  {"int64", 8, false}, {"float16", 2, true},  {"float32", 4, true},
+    {"float64", 8, true}, {"bool", 1, false},  {"bfloat16", 2, true},
+};
+constexpr const char* kOps[kOpCount] = {"average", "sum", "adasum", "min", "max", "product"};
 
-const char* name_of(DataType type) {
-  switch (type) {
-    case DataType::kInt32:
-      return "int32";
-    case DataType::kInt64:
-      return "int64";
-    case DataType::kFloat32:
-      return "float32";
-    case DataType::kFloat64:
-      return "float64";
-  }
-  return "?";
-}
+const TypeRow& row(DataType type) { return kTypes[static_cast<int>(type)]; }
 
-const char* name_of(ReduceOp op) { return op == ReduceOp::kAverage ? "average" : "sum"; }
+}  // namespace
+
+bool is_type(int number) { return number >= 0 && number < kTypeCount; }
+bool is_op(int number) { return number >= 0 && number < kOpCount; }
+
+size_t size_of(DataType type) { return row(type).size; }
+bool is_floating(DataType type) { return row(type).floating; }
+const char* name_of(DataType type) { return row(type).name; }
+const char* name_of(ReduceOp op) { return kOps[static_cast<int>(op)]; }
 
 }  // namespace hvd

@@ -48,18 +48,18 @@ TEST_CASE("every instruction set sums to the same bits, unaligned and in place")
         for (int i = 0; i < count; ++i) sources.push_back("x" + random_elements(type, n, &random));
         for (auto& source : sources) from.push_back(source.data() + 1);
         std::string want(1 + n * size_of(type), '\0');
-        all[0]->sum(type, want.data() + 1, from.data(), count, n);
+        all[0]->reduce(type, ReduceOp::kSum, want.data() + 1, from.data(), count, n);
         for (int set = 0; set < sets; ++set) {
           INFO(all[set]->name << " " << name_of(type) << " n " << n << " count " << count);
           std::string got(1 + n * size_of(type), '\0');
-          all[set]->sum(type, got.data() + 1, from.data(), count, n);
+          all[set]->reduce(type, ReduceOp::kSum, got.data() + 1, from.data(), count, n);
           CHECK(got == want);
           for (int alias = 0; alias < count && alias < 4; ++alias) {
             std::vector<std::string> copies = sources;
             std::vector<const void*> aliased;
             for (auto& copy : copies) aliased.push_back(copy.data() + 1);
             char* to = copies[static_cast<size_t>(alias)].data() + 1;
-            all[set]->sum(type, to, aliased.data(), count, n);
+            all[set]->reduce(type, ReduceOp::kSum, to, aliased.data(), count, n);
             CHECK(std::string(to, n * size_of(type)) == want.substr(1));
           }
         }
