@@ -106,6 +106,14 @@ libhvd_libcore_la_SOURCES = \
   libhvd/record.h \
   libhvd/runtime.cc \
   libhvd/runtime.h \
+  libhvd/trace/array_file.cc \
+  libhvd/trace/array_file.h \
+  libhvd/trace/timeline.cc \
+  libhvd/trace/timeline.h \
+  libhvd/trace/timeline_path.cc \
+  libhvd/trace/timeline_path.h \
+  libhvd/trace/trace_text.cc \
+  libhvd/trace/trace_text.h \
   libhvd/transport/acceptor.cc \
   libhvd/transport/acceptor.h \
   libhvd/transport/channel.h \

@@ -53,7 +53,8 @@ tests_unit_unit_SOURCES = \
   tests/unit/sha256_test.cc \
   tests/unit/tcp_wire_test.cc \
   tests/unit/thread_job.cc \
-  tests/unit/thread_job.h
+  tests/unit/thread_job.h \
+  tests/unit/trace_test.cc
 
 if HAVE_SLURM
 tests_unit_unit_SOURCES += \
