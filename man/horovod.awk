@@ -24,6 +24,7 @@ function value_of(kind) {
   if (kind == "kFlag") return " Ns Op = Ns Cm on | off"
   if (kind == "kChoice") return " Ns = Ns Ar word"
   if (kind == "kList") return " Ns = Ns Ar list"
+  if (kind == "kText") return " Ns = Ns Ar text"
   complain("kind \"" kind "\" is not known")
 }
 

@@ -19,7 +19,7 @@ constexpr std::string_view kInherited = "inherited";
 constexpr std::string_view kCliFilter = "cli-filter";
 
 constexpr size_t kLineWidth = 80;
-constexpr size_t kKeyWidth = 18;
+constexpr size_t kKeyWidth = 22;
 constexpr size_t kDefaultWidth = 10;
 
 struct Item {

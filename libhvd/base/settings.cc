@@ -57,6 +57,7 @@ std::optional<int64_t> parse_number(const SettingRow& row, std::string_view text
       return parse_flag(text);
     case Kind::kChoice:
     case Kind::kList:
+    case Kind::kText:
       break;
   }
   return std::nullopt;
@@ -97,6 +98,8 @@ std::string what_it_should_be(const SettingRow& row) {
       return "not one of " + joined(split(row.choices, ' '));
     case Kind::kList:
       return "not a list; separate names with colons, as in eth0:ib0";
+    case Kind::kText:
+      return "with a comma or a line break, which no value can have";
   }
   return "not a value";
 }
@@ -189,7 +192,11 @@ Status Settings::set(Setting setting, std::string_view given, Origin origin) {
   };
   Value value;
   value.origin = origin;
-  if (row.kind == Kind::kList) {
+  if (row.kind == Kind::kText) {
+    if (text.find_first_of(",\r\n") != std::string_view::npos)
+      return refuse(what_it_should_be(row));
+    value.text = text;
+  } else if (row.kind == Kind::kList) {
     if (!is_list(text)) return refuse(what_it_should_be(row));
     value.text = text;
   } else if (row.kind == Kind::kChoice) {
@@ -229,6 +236,7 @@ std::string Settings::shown(Setting setting) const {
       return flag(setting) ? "on" : "off";
     case Kind::kChoice:
     case Kind::kList:
+    case Kind::kText:
       break;
   }
   return text(setting);
@@ -245,6 +253,7 @@ std::string Settings::exported(Setting setting) const {
       return in_unit(ns(setting), row.bare_unit_ns);
     case Kind::kChoice:
     case Kind::kList:
+    case Kind::kText:
       break;
   }
   return text(setting);

@@ -37,7 +37,7 @@ enum class Origin { kDefault, kSite, kEnvironment, kOption };
 
 const char* origin_text(Origin origin);  // "built-in", "site", "environment", "--horovod"
 
-enum class Kind { kSize, kCount, kDuration, kFlag, kChoice, kList };
+enum class Kind { kSize, kCount, kDuration, kFlag, kChoice, kList, kText };
 
 // A row of the table. All texts are literals.
 struct SettingRow {
@@ -77,7 +77,7 @@ class Settings {
   int64_t number(Setting setting) const { return at(setting).number; }         // kSize, kCount
   int64_t ns(Setting setting) const { return at(setting).number; }             // kDuration
   bool flag(Setting setting) const { return at(setting).number != 0; }         // kFlag
-  const std::string& text(Setting setting) const { return at(setting).text; }  // kChoice, kList
+  const std::string& text(Setting setting) const { return at(setting).text; }  // the others
   Origin origin(Setting setting) const { return at(setting).origin; }
 
   // For people: "64M", "10s", "on", "auto".

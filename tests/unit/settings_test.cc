@@ -56,6 +56,8 @@ TEST_CASE("the built-in values", "[base]") {
   CHECK_FALSE(settings.flag(Setting::kLogHideTime));
   CHECK(settings.number(Setting::kBlockSize) == 0);
   CHECK(settings.number(Setting::kSlots) == 4);
+  CHECK(settings.text(Setting::kTimeline) == "");
+  CHECK_FALSE(settings.flag(Setting::kTimelineMarkCycles));
   for (const SettingRow& row : hvd::setting_rows()) {
     CHECK(settings.origin(row.setting) == Origin::kDefault);
   }
@@ -110,6 +112,8 @@ TEST_CASE("a bad value is a sentence that names the variable and says how to wri
       {"HOROVOD_INTERFACES", "eth0,ib0",
        "HOROVOD_INTERFACES is \"eth0,ib0\", not a list; separate names with colons, as in "
        "eth0:ib0"},
+      {"HOROVOD_TIMELINE", "/tmp/a,b",
+       "HOROVOD_TIMELINE is \"/tmp/a,b\", with a comma or a line break, which no value can have"},
       {"HOROVOD_INTERFACES", "eth0:",
        "HOROVOD_INTERFACES is \"eth0:\", not a list; separate names with colons, as in eth0:ib0"},
   };
@@ -134,9 +138,15 @@ TEST_CASE("a bad value from an option names the key and leaves the setting alone
 TEST_CASE("what is exported to a task is read back as the same value", "[base]") {
   Settings settings;
   const std::map<std::string, std::string> given = {
-      {"fusion-threshold", "64M"}, {"cycle-time", "100us"}, {"start-timeout", "1.5m"},
-      {"peer-timeout", "1500ms"},  {"interfaces", "ib0"},   {"mpi", "eager"},
-      {"log-hide-time", "yes"},    {"slots", "16"},
+      {"fusion-threshold", "64M"},
+      {"cycle-time", "100us"},
+      {"start-timeout", "1.5m"},
+      {"peer-timeout", "1500ms"},
+      {"interfaces", "ib0"},
+      {"mpi", "eager"},
+      {"log-hide-time", "yes"},
+      {"slots", "16"},
+      {"timeline", "/tmp/My trace:%j.%r.json"},
   };
   std::map<std::string, std::string> exported;
   for (const auto& [key, value] : given) {

@@ -235,7 +235,7 @@ TEST_CASE("help is printed and is a success, with the site's defaults", "[spank]
     const Outcome outcome = command({context, {}, {"slots=8"}}, {"help"});
     CHECK(outcome.status == 0);
     CHECK(outcome.err == "");
-    CHECK(outcome.out.find("\n  slots             8* ") != std::string::npos);
+    CHECK(outcome.out.find("\n  slots                 8* ") != std::string::npos);
   }
 }
 

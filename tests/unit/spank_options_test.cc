@@ -109,14 +109,14 @@ TEST_CASE("help names every key with its default, within 80 columns", "[spank]")
   CHECK(plain.find("set by this site") == std::string::npos);
   REQUIRE(site.set(Setting::kSlots, "8", Origin::kSite).ok());
   const std::string text = hvd::help_text(site);
-  CHECK(text.find("  slots             8*        ") != std::string::npos);
+  CHECK(text.find("  slots                 8*        ") != std::string::npos);
   CHECK(text.find("* set by this site (plugstack.conf)") != std::string::npos);
   CHECK(text.find("auto|eager|off") != std::string::npos);
   for (const auto& row : hvd::setting_rows()) {
     INFO(row.key);
     const size_t at = text.find("\n  " + std::string(row.key) + " ");
     REQUIRE(at != std::string::npos);
-    CHECK(text.compare(at + 21, site.shown(row.setting).size(), site.shown(row.setting)) == 0);
+    CHECK(text.compare(at + 25, site.shown(row.setting).size(), site.shown(row.setting)) == 0);
   }
   for (std::string_view line : hvd::split(text, '\n')) {
     INFO(line);

@@ -11,6 +11,7 @@ namespace hvd::info {
 namespace {
 
 constexpr size_t kKeyWidth = 18;
+constexpr size_t kSettingWidth = 22;
 
 std::string padded(std::string text, size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
@@ -65,11 +66,11 @@ std::string libraries_text(const Json& libraries, const char* absent) {
 }
 
 std::string settings_text(const Json& settings) {
-  std::string text = "\n" + padded("settings", kKeyWidth + 2) + padded("value", 14) + "from\n";
+  std::string text = "\n" + padded("settings", kSettingWidth + 2) + padded("value", 14) + "from\n";
   for (const Json& setting : settings.items()) {
     const std::string value = of(setting, "value");
-    text += "  " + padded(of(setting, "key"), kKeyWidth) + padded(value.empty() ? "-" : value, 13) +
-            " " + of(setting, "origin") + "\n";
+    text += "  " + padded(of(setting, "key"), kSettingWidth) +
+            padded(value.empty() ? "-" : value, 13) + " " + of(setting, "origin") + "\n";
   }
   return text;
 }
