@@ -49,10 +49,22 @@ libhvd_libbase_la_SOURCES = \
 
 # data/ control/ coll/ transport/ engine/ trace/ runtime
 libhvd_libcore_la_SOURCES = \
+  libhvd/coll/adasum.cc \
+  libhvd/coll/adasum.h \
+  libhvd/coll/allgather.cc \
+  libhvd/coll/allgather.h \
+  libhvd/coll/alltoall.cc \
+  libhvd/coll/alltoall.h \
   libhvd/coll/batch.cc \
   libhvd/coll/batch.h \
   libhvd/coll/cross.cc \
   libhvd/coll/cross.h \
+  libhvd/coll/exchange.cc \
+  libhvd/coll/exchange.h \
+  libhvd/coll/gather.cc \
+  libhvd/coll/gather.h \
+  libhvd/coll/mail.cc \
+  libhvd/coll/mail.h \
   libhvd/coll/pipeline.cc \
   libhvd/coll/pipeline.h \
   libhvd/coll/plan.cc \

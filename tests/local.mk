@@ -62,6 +62,10 @@ tests_unit_unit_SOURCES += \
   tests/fakes/spank/slurm.cc \
   tests/fakes/spank/slurm.h \
   tests/unit/spank_local_test.cc \
+  tests/unit/stream_job.cc \
+  tests/unit/stream_job.h \
+  tests/unit/stream_model.cc \
+  tests/unit/stream_test.cc \
   tests/unit/spank_node_test.cc \
   tests/unit/spank_options_test.cc
 

@@ -81,24 +81,24 @@ void Batch::reduce(uint64_t block, Range shard, char* const* slots, int count, i
                    char* result) const {
   const size_t size = size_of(plan_.type);
   std::vector<const void*> from(static_cast<size_t>(count));
-  for_each_piece(
-      block, shard, kPieceBytes, [&](const Segment& s, size_t within, size_t offset, size_t n) {
-        for (int i = 0; i < count; ++i) from[i] = slots[i] + offset;
-        if (s.input != nullptr && s.before.identity()) {
-          from[me] = s.input + within * size;
-        } else {
-          take(s, within, n, size, slots[me] + offset);
-        }
-        kernels().reduce(plan_.type, ReduceOp::kSum, result + offset, from.data(), count, n);
-      });
+  for_each_piece(block, shard, kPieceBytes,
+                 [&](const Segment& s, size_t within, size_t offset, size_t n) {
+                   for (int i = 0; i < count; ++i) from[i] = slots[i] + offset;
+                   if (s.input != nullptr && s.before.identity()) {
+                     from[me] = s.input + within * size;
+                   } else {
+                     take(s, within, n, size, slots[me] + offset);
+                   }
+                   kernels().reduce(plan_.type, plan_.op, result + offset, from.data(), count, n);
+                 });
 }
 
-void Batch::unpack(uint64_t block, const char* slot) const {
+void Batch::unpack(uint64_t block, const char* slot, bool not_in_place) const {
   const size_t size = size_of(plan_.type);
   for_each_piece(block, all_of(block), SIZE_MAX,
                  [&](const Segment& s, size_t within, size_t offset, size_t n) {
                    const Range part = wanted(s, within, n);
-                   if (part.size() == 0) return;
+                   if (part.size() == 0 || (not_in_place && s.input == s.output)) return;
                    kernels().scale(plan_.type, s.output + (part.begin - s.keep.begin) * size,
                                    slot + offset + (part.begin - within) * size, part.size(),
                                    s.after);
@@ -119,8 +119,7 @@ void Batch::reduce_out(uint64_t block, const char* const* slots, int count, int 
                    if (s.input == s.output && s.keep.begin == 0 && s.before.identity() && me < 4) {
                      from[me] = to;
                    }
-                   kernels().reduce(plan_.type, ReduceOp::kSum, to, from.data(), count,
-                                    part.size());
+                   kernels().reduce(plan_.type, plan_.op, to, from.data(), count, part.size());
                    if (!s.after.identity()) {
                      kernels().scale(plan_.type, to, to, part.size(), s.after);
                    }

@@ -73,8 +73,9 @@ class Batch {
   // was packed without the shard: that comes from the user's tensors.
   void reduce(uint64_t block, Range shard, char* const* slots, int count, int me,
               char* result) const;
-  // What is wanted of it from `slot` to the user's tensors, scaled by `after`.
-  void unpack(uint64_t block, const char* slot) const;
+  // What is wanted of it from `slot` to the user's tensors, scaled by `after`; or only to those
+  // that are not in place.
+  void unpack(uint64_t block, const char* slot, bool not_in_place) const;
   // What `count` slots make together, in order, to the user's tensors, scaled by `after`; what is
   // wanted of it. Slot `me` is this rank's own.
   void reduce_out(uint64_t block, const char* const* slots, int count, int me) const;

@@ -8,7 +8,8 @@
 namespace hvd {
 
 void CrossRun::start(Channel* channel, const Team* team, uint64_t block,
-                     std::vector<CrossStep> steps, DataType type, char* data, char* scratch) {
+                     std::vector<CrossStep> steps, DataType type, ReduceOp op, char* data,
+                     char* scratch) {
   channel_ = channel;
   team_ = team;
   block_ = block;
@@ -16,6 +17,7 @@ void CrossRun::start(Channel* channel, const Team* team, uint64_t block,
   at_ = 0;
   begun_ = false;
   type_ = type;
+  op_ = op;
   data_ = data;
   scratch_ = scratch;
 }
@@ -66,7 +68,7 @@ void CrossRun::end_step() {
   if (!step.reduce || step.receive.size() == 0) return;
   const size_t offset = step.receive.begin * size_of(type_);
   const void* from[2] = {data_ + offset, scratch_ + offset};
-  kernels().reduce(type_, ReduceOp::kSum, data_ + offset, from, 2, step.receive.size());
+  kernels().reduce(type_, op_, data_ + offset, from, 2, step.receive.size());
 }
 
 }  // namespace hvd

@@ -14,10 +14,11 @@ namespace hvd {
 
 class CrossRun {
  public:
-  // `data`: the shard, of `type`; `scratch`: as many bytes, for what comes in. My peers are those
-  // with my place among the members of their nodes. All stay valid until done.
+  // Received elements are joined with the own ones by `op`. `data`: the shard, of `type`;
+  // `scratch`: as many bytes, for what comes in. My peers are those with my place among the members
+  // of their nodes. All stay valid until done.
   void start(Channel* channel, const Team* team, uint64_t block, std::vector<CrossStep> steps,
-             DataType type, char* data, char* scratch);
+             DataType type, ReduceOp op, char* data, char* scratch);
 
   // Does what can be done now. True once all steps are done; sets *moved if anything happened.
   Expected<bool> advance(bool* moved);
@@ -33,6 +34,7 @@ class CrossRun {
   size_t at_ = 0;
   bool begun_ = false;
   DataType type_ = DataType::kFloat32;
+  ReduceOp op_ = ReduceOp::kSum;
   char* data_ = nullptr;
   char* scratch_ = nullptr;
   Channel::Request send_ = Channel::kNone;

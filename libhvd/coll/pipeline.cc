@@ -122,7 +122,7 @@ void Pipeline::start_crossing(Channel* channel, const Batch& batch, uint64_t blo
   }
   Crossing& crossing = crossings_[index];
   crossing.done = false;
-  crossing.run.start(channel, &team, block, std::move(steps), plan.type,
+  crossing.run.start(channel, &team, block, std::move(steps), plan.type, plan.op,
                      source(batch, block) + shard.begin * size,
                      scratch_.get() + index * block_bytes);
 }
@@ -177,7 +177,8 @@ bool Pipeline::unpack_block(const Batch& batch, uint64_t block) {
   const bool ready = plan.direct ? slots_->one(&Flags::packed, block + 1, root_rank(batch))
                                  : slots_->all(&Flags::reduced, block + 1, team, plan.shards);
   if (!ready) return false;
-  if (!broadcast || !root(batch)) batch.unpack(block, source(batch, block));
+  // The root of a broadcast in place has it already.
+  batch.unpack(block, source(batch, block), broadcast && root(batch));
   return true;
 }
 

@@ -44,8 +44,8 @@ Range overlap(Range a, Range b) {
 }
 
 bool is_exclusive(OpKind kind, ReduceOp op) {
-  static_cast<void>(op);
-  return kind == OpKind::kAllgather || kind == OpKind::kAlltoall;
+  return kind == OpKind::kAllgather || kind == OpKind::kAlltoall ||
+         (kind == OpKind::kAllreduce && op == ReduceOp::kAdasum);
 }
 
 size_t BatchPlan::elements_of(uint64_t block) const {

@@ -89,7 +89,15 @@ Range rows_of(size_t rows, int size, int index);
 // One exchange of the cross leg with one peer: send [send), receive [receive) of the shard.
 // Received elements are added to the own ones (reduce) or take their place.
 struct CrossStep {
-  enum class Kind : uint8_t { kFoldIn = 0, kReduce = 1, kGather = 2, kFoldOut = 3, kRoot = 4 };
+  enum class Kind : uint8_t {
+    kFoldIn = 0,
+    kReduce = 1,
+    kGather = 2,
+    kFoldOut = 3,
+    kRoot = 4,
+    kSpread = 5,
+    kMail = 6
+  };
   Kind kind = Kind::kReduce;
   int peer = 0;  // node
   Range send;

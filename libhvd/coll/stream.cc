@@ -44,12 +44,42 @@ Status Stream::step(bool* moved, const std::function<void(const Batch&)>& finish
     if (Status s = channel_->progress(); !s.ok()) return s;
   }
   bool over = false;
-  if (Status s = pipeline_.step(channel_, moved, &over); !s.ok()) return s;
+  if (Status s = step_front(moved, &over); !s.ok()) return s;
   if (over) {
+    const bool exclusive = turns_.front()->batch.plan().exclusive;
     finished(turns_.front()->batch);
     turns_.pop();
     ++finished_;
+    if (exclusive) pipeline_.passed();
   }
+  return ok_status();
+}
+
+Status Stream::step_front(bool* moved, bool* over) {
+  if (turns_.front()->batch.plan().exclusive) return step_exchange(moved, over);
+  return pipeline_.step(channel_, moved, over);
+}
+
+Status Stream::step_exchange(bool* moved, bool* over) {
+  const Turn& turn = *turns_.front();
+  const Team& team = turn.batch.team();
+  if (exchange_ == nullptr) {
+    for (const SlotUse& use : turn.before) {
+      if (use.team != nullptr && !slots_.all(&Slots::Flags::done, use.done, *use.team)) {
+        return ok_status();
+      }
+    }
+    exchange_ = make_exchange(&slots_, channel_, turn.batch);
+    *moved = true;
+  }
+  Expected<bool> done = exchange_->step(moved);
+  if (!done.ok()) return done.status();
+  if (!*done) return ok_status();
+  exchange_.reset();
+  for (auto counter : {&Slots::Flags::packed, &Slots::Flags::reduced, &Slots::Flags::done}) {
+    slots_.post(counter, turn.batch.plan().end_block(), team, team.local_size());
+  }
+  *moved = *over = true;
   return ok_status();
 }
 
@@ -59,10 +89,15 @@ Status Stream::flush() {
 
 void Stream::abandon() {
   abandoned_ = true;
+  if (channel_ != nullptr && channel_->outstanding() > 0) {
+    // Messages under way may still come in: what they write to stays where it is.
+    pipeline_.leak_scratch();
+    if (exchange_ != nullptr) exchange_->leak();
+    static_cast<void>(exchange_.release());
+  }
+  exchange_.reset();
   turns_.clear();
   empty_.clear();
-  // Messages under way may still write here: what they know stays where it is.
-  if (channel_ != nullptr && channel_->outstanding() > 0) pipeline_.leak_scratch();
 }
 
 }  // namespace hvd

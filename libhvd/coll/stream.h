@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "libhvd/coll/batch.h"
+#include "libhvd/coll/exchange.h"
 #include "libhvd/coll/pipeline.h"
 #include "libhvd/coll/plan.h"
 #include "libhvd/coll/slots.h"
@@ -65,12 +66,16 @@ class Stream {
   void abandon();
 
  private:
+  Status step_front(bool* moved, bool* over);
+  Status step_exchange(bool* moved, bool* over);
+
   Slots slots_;
   SlotUses uses_;
   Channel* channel_;
   Turns turns_;
   Pipeline pipeline_;
-  std::vector<Batch> empty_;  // of no blocks: finished as soon as somebody can be told
+  std::unique_ptr<Exchange> exchange_;  // the front turn, if it is exclusive and has begun
+  std::vector<Batch> empty_;            // of no blocks: finished as soon as somebody can be told
   uint64_t finished_ = 0;
   bool abandoned_ = false;
 };

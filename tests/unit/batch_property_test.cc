@@ -85,7 +85,7 @@ TEST_CASE("blocks carry every element of a batch once, in order, there and back"
         slot[i] = b.all[at + i];
       }
       if (slot[n] != kGuard) return "a write behind the block";
-      batch.unpack(block, reinterpret_cast<char*>(slot.data()));
+      batch.unpack(block, reinterpret_cast<char*>(slot.data()), false);
       at += n;
     }
     if (at != b.all.size()) return "blocks do not cover the batch";
@@ -126,7 +126,7 @@ TEST_CASE("sums of any batch are those of its elements, by shards or directly") 
           batch.reduce(block, shard_range(n, shards, shard), bytes.data(), count, me,
                        reinterpret_cast<char*>(result.data()));
         }
-        batch.unpack(block, reinterpret_cast<char*>(result.data()));
+        batch.unpack(block, reinterpret_cast<char*>(result.data()), false);
       }
       at += n;
     }

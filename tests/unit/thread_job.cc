@@ -85,14 +85,21 @@ class FakeChannel final : public Channel {
     return add({});
   }
   Expected<Request> receive(int rank, int tag, void* data, size_t bytes) override {
-    return add({rank, tag, data, bytes});
+    const Request request = add({rank, tag, data, bytes});
+    receives_.push_back(request);
+    return request;
   }
   Status progress() override {
     std::lock_guard<std::mutex> lock(fabric_->mutex_);
-    for (Pending& pending : pending_) {
-      if (pending.data == nullptr) continue;
+    // In the order in which they were asked for: messages do not overtake each other.
+    std::vector<Request> still;
+    for (Request request : receives_) {
+      Pending& pending = pending_[static_cast<size_t>(request)];
       auto& mail = fabric_->mail_[{pending.rank, rank_, pending.tag}];
-      if (mail.empty()) continue;
+      if (mail.empty()) {
+        still.push_back(request);
+        continue;
+      }
       if (mail.front().size() != pending.bytes) {
         return Status(Code::kInternal, "a message has another size than its receiver expects");
       }
@@ -100,6 +107,7 @@ class FakeChannel final : public Channel {
       mail.pop_front();
       pending.data = nullptr;
     }
+    receives_ = std::move(still);
     return ok_status();
   }
   bool done(Request request) override {
@@ -131,6 +139,7 @@ class FakeChannel final : public Channel {
   FakeFabric* fabric_;
   int rank_;
   std::vector<Pending> pending_;
+  std::vector<Request> receives_;  // under way, in the order in which they were started
   std::vector<Request> free_;
   int outstanding_ = 0;
 };
