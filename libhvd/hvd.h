@@ -45,7 +45,9 @@ enum {
   HVD_ERR_SHUT_DOWN = 5, /* the runtime was shut down while the operation was outstanding */
   HVD_ERR_TIMEOUT = 6,   /* hvd_wait: not done yet; hvd_init: a rank did not come in time */
   HVD_ERR_SYSTEM = 7,    /* the operating system, PMIx or MPI refused something */
-  HVD_ERR_INTERNAL = 8   /* a bug in the library */
+  HVD_ERR_INTERNAL = 8,  /* a bug in the library */
+  HVD_ERR_STALLED = 9    /* an operation was not submitted by all ranks within
+                            HOROVOD_STALL_SHUTDOWN_TIME_SECONDS; the text says by whom */
 };
 
 /* Element types. The numbers are Horovod's. */
@@ -65,8 +67,12 @@ typedef enum hvd_type {
 
 /* Reductions. The numbers are Horovod's. */
 typedef enum hvd_op {
-  HVD_AVERAGE = 0, /* sum divided by the number of ranks; integers: truncated */
-  HVD_SUM = 1
+  HVD_AVERAGE = 0, /* sum divided by the number of members; integers: truncated; not of bool */
+  HVD_SUM = 1,     /* integers wrap around; bool: or */
+  HVD_ADASUM = 2,  /* allreduce of floating types only: arXiv:2006.02924 */
+  HVD_MIN = 3,     /* a NaN in any input gives NaN; bool: and */
+  HVD_MAX = 4,     /* the same; bool: or */
+  HVD_PRODUCT = 5  /* integers wrap around; bool: and */
 } hvd_op;
 
 /* Where a tensor's bytes are: host memory, or GPU number i of the process (0, 1, ...). */
@@ -123,41 +129,145 @@ HVD_API int hvd_cross_size(void);
 /* 1 if all nodes have the same number of ranks, 0 if not. */
 HVD_API int hvd_is_homogeneous(void);
 
-/* Reduces `input` over all ranks into `output` (same shape and type; may be the same memory, must
- * not overlap otherwise): output = postscale * op over ranks (prescale * input).
- * [name] pairs the operation across ranks; NULL: a name from a counter of such calls.
- * [op] an hvd_op. [type] float32, float64, int32, int64. Scale factors must be the same on all
- * ranks; integers are scaled in double precision and truncated.
- * [handle] is set on success. All ranks get bitwise the same result.
- * HVD_ERR_INVALID also if an operation of this name is in flight. */
+/* Process sets. A set is some of the job's ranks; its id is the same on all ranks and is not used
+ * again until hvd_init. HVD_GLOBAL, all ranks, is always there. Operations of different sets do not
+ * wait for each other's members. */
+enum { HVD_GLOBAL = 0 };
+
+/* Makes a process set of [count] distinct [ranks], in any order. Collective: all ranks of the job
+ * call it, with the same ranks; waits for them. [id] is set on success. HVD_ERR_MISMATCH also if
+ * there is a set of these ranks. */
+HVD_API int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *id);
+/* Removes a set; its outstanding operations fail with HVD_ERR_INVALID. Collective like adding. */
+HVD_API int hvd_remove_process_set(int32_t id);
+/* The ids of all sets, ascending, as far as [capacity] goes; returns how many there are, or -1 if
+ * not initialised. [ids] may be NULL if [capacity] is 0. */
+HVD_API int hvd_process_sets(int32_t *ids, int32_t capacity);
+/* The members of a set, ascending, as far as [capacity] goes; returns how many there are, or -1 if
+ * there is no such set. */
+HVD_API int hvd_process_set_ranks(int32_t id, int32_t *ranks, int32_t capacity);
+/* This rank's place among the members, from 0; -1 if it is none or there is no such set (the text
+ * tells which). */
+HVD_API int hvd_process_set_rank(int32_t id);
+/* Number of members; -1 if there is no such set. */
+HVD_API int hvd_process_set_size(int32_t id);
+
+/* Operations. What all of them share:
+ * [name] pairs the operation across the members of [process_set]; NULL: a name from a counter of
+ * such calls per set and operation. HVD_ERR_INVALID at submit if an operation of this name is in
+ * flight, if there is no such set or this rank is no member of it, or if this rank has joined.
+ * [handle] is set on success.
+ * A group is all or nothing: no member runs before all ranks have submitted the group, under one
+ * name and one handle, which has the first error of any member. Tensors of a group may have
+ * different types. [count] is at least 1; about 4,000 tensors are the most. */
+
+/* Reduces [input] over the members into [output] (same shape and type; may be the same memory,
+ * must not overlap otherwise): output = postscale * op over members (prescale * input).
+ * [op] an hvd_op. Scale factors must be the same on all ranks; integers are scaled in double
+ * precision and truncated; bool is not scaled. All members get bitwise the same result. */
 HVD_API int hvd_allreduce_async(const char *name, const hvd_tensor *input, void *output, int op,
-                                double prescale, double postscale, hvd_handle *handle);
-
-/* Copies [tensor] of rank [root] to all ranks, in place. [tensor] has the same shape and type
- * everywhere; its content on other ranks is overwritten. */
-HVD_API int hvd_broadcast_async(const char *name, const hvd_tensor *tensor, int root,
+                                double prescale, double postscale, int32_t process_set,
                                 hvd_handle *handle);
+HVD_API int hvd_grouped_allreduce_async(const char *name, int32_t count, const hvd_tensor *inputs,
+                                        void *const *outputs, int op, double prescale,
+                                        double postscale, int32_t process_set, hvd_handle *handle);
 
-/* Done when every rank has submitted its next barrier; other operations may be outstanding. */
-HVD_API int hvd_barrier_async(hvd_handle *handle);
+/* Concatenates the members' inputs along the first dimension, in the order of ranks. Inputs have
+ * one dimension or more and agree in all but the first. The result belongs to the handle:
+ * hvd_result. */
+HVD_API int hvd_allgather_async(const char *name, const hvd_tensor *input, int32_t process_set,
+                                hvd_handle *handle);
+HVD_API int hvd_grouped_allgather_async(const char *name, int32_t count, const hvd_tensor *inputs,
+                                        int32_t process_set, hvd_handle *handle);
 
-/* The same, waiting: submit, hvd_wait without limit, code of the operation. */
+/* Copies [input] of rank [root] (of the job, and a member) to [output] of all members, which has
+ * the same shape and type; in place if it is input's data. What input's data is on other ranks does
+ * not matter. */
+HVD_API int hvd_broadcast_async(const char *name, const hvd_tensor *input, void *output, int root,
+                                int32_t process_set, hvd_handle *handle);
+
+/* Sends rows of [input] to each member, and concatenates what comes in the order of ranks.
+ * [splits] rows for each member, in the order of ranks, adding up to the rows there are; NULL: the
+ * same number for each. [received] (one entry for each member; may be NULL) is set to the number of
+ * rows that came from each, and belongs to the library until the handle is done. Inputs have one
+ * dimension or more and agree in all but the first. The result belongs to the handle: hvd_result. */
+HVD_API int hvd_alltoall_async(const char *name, const hvd_tensor *input, const int64_t *splits,
+                               int64_t *received, int32_t process_set, hvd_handle *handle);
+
+/* Reduces as hvd_allreduce does and gives each member its share of the rows: the first
+ * rows % members get one more. [output] has room for hvd_reducescatter_rows() rows; it may be
+ * input's data, and must not overlap otherwise. Not with HVD_ADASUM. */
+HVD_API int hvd_reducescatter_async(const char *name, const hvd_tensor *input, void *output, int op,
+                                    double prescale, double postscale, int32_t process_set,
+                                    hvd_handle *handle);
+HVD_API int hvd_grouped_reducescatter_async(const char *name, int32_t count,
+                                            const hvd_tensor *inputs, void *const *outputs, int op,
+                                            double prescale, double postscale, int32_t process_set,
+                                            hvd_handle *handle);
+/* Rows of this rank's share of [rows]; -1 if it is no member. */
+HVD_API int64_t hvd_reducescatter_rows(int64_t rows, int32_t process_set);
+
+/* Done when every member has submitted its next barrier; other operations may be outstanding. */
+HVD_API int hvd_barrier_async(int32_t process_set, hvd_handle *handle);
+
+/* Done when every rank has joined. Until then this rank can submit nothing, and counts as having
+ * submitted zeros to every allreduce of the global set (averages still divide by all ranks) and
+ * every barrier; other operations that need it fail. [device] is not used with host memory; any
+ * number will do. [last] (may be NULL) is set to the rank that was the last to join, and belongs to
+ * the library until the handle is done. */
+HVD_API int hvd_join_async(int32_t device, int32_t *last, hvd_handle *handle);
+
+/* The same, waiting: submit, hvd_wait without limit, code of the operation. Those with a [result]
+ * set it to the finished handle, to be released, on success. */
 HVD_API int hvd_allreduce(const char *name, const hvd_tensor *input, void *output, int op,
-                          double prescale, double postscale);
-HVD_API int hvd_broadcast(const char *name, const hvd_tensor *tensor, int root);
-HVD_API int hvd_barrier(void);
+                          double prescale, double postscale, int32_t process_set);
+HVD_API int hvd_grouped_allreduce(const char *name, int32_t count, const hvd_tensor *inputs,
+                                  void *const *outputs, int op, double prescale, double postscale,
+                                  int32_t process_set);
+HVD_API int hvd_allgather(const char *name, const hvd_tensor *input, int32_t process_set,
+                          hvd_handle *result);
+HVD_API int hvd_grouped_allgather(const char *name, int32_t count, const hvd_tensor *inputs,
+                                  int32_t process_set, hvd_handle *result);
+HVD_API int hvd_broadcast(const char *name, const hvd_tensor *input, void *output, int root,
+                          int32_t process_set);
+HVD_API int hvd_alltoall(const char *name, const hvd_tensor *input, const int64_t *splits,
+                         int64_t *received, int32_t process_set, hvd_handle *result);
+HVD_API int hvd_reducescatter(const char *name, const hvd_tensor *input, void *output, int op,
+                              double prescale, double postscale, int32_t process_set);
+HVD_API int hvd_grouped_reducescatter(const char *name, int32_t count, const hvd_tensor *inputs,
+                                      void *const *outputs, int op, double prescale,
+                                      double postscale, int32_t process_set);
+HVD_API int hvd_barrier(int32_t process_set);
+HVD_API int hvd_join(int32_t device, int32_t *last);
 
 /* 1 if the operation is done (well or not), 0 if not, -1 if there is no such handle. */
 HVD_API int hvd_poll(hvd_handle handle);
 
-/* Waits until the operation is done and releases the handle; the result is its code, the text
- * hvd_last_error(). [timeout_ms] < 0: without limit; else at most so long, then HVD_ERR_TIMEOUT
+/* Waits until the operation is done; the result is its code, the text hvd_last_error().
+ * Releases the handle, unless the operation went well and has a result (allgather, alltoall): then
+ * it is hvd_release's. [timeout_ms] < 0: without limit; else at most so long, then HVD_ERR_TIMEOUT
  * and the handle stays valid. The thread sleeps; it holds no core while nothing moves. */
 HVD_API int hvd_wait(hvd_handle handle, int64_t timeout_ms);
+
+/* The result of a finished allgather or alltoall (of a group: of its tensor [index], else 0).
+ * [tensor]'s data and shape belong to the handle: valid until hvd_release, hvd_shutdown or not;
+ * data is aligned to 64 bytes and may be written to. HVD_ERR_STATE if it is not done. */
+HVD_API int hvd_result(hvd_handle handle, int32_t index, hvd_tensor *tensor);
+
+/* Releases a finished handle and what belongs to it. HVD_ERR_STATE if it is not done. */
+HVD_API int hvd_release(hvd_handle handle);
 
 /* The text of a failed operation ("" while it is not done or if it went well; NULL if there is no
  * such handle). Belongs to the handle: valid until hvd_wait releases it. */
 HVD_API const char *hvd_error(hvd_handle handle);
+
+/* Writes a timeline of this rank's operations from here on (Chrome trace events, JSON, valid at
+ * every moment) to [path]: %r rank, %j job, %s step, %h host, %% a percent sign. [mark_cycles]: also
+ * a mark for each batch that is scheduled. Replaces one that is being written. HVD_ERR_SYSTEM if
+ * the file cannot be opened. */
+HVD_API int hvd_start_timeline(const char *path, int mark_cycles);
+/* Ends it; HVD_OK also if there is none. */
+HVD_API int hvd_stop_timeline(void);
 
 /* The text of the last error of a call in this thread; valid until its next call. Never NULL. */
 HVD_API const char *hvd_last_error(void);

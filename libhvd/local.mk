@@ -89,8 +89,12 @@ libhvd_libcore_la_SOURCES = \
   libhvd/control/description.h \
   libhvd/control/message.cc \
   libhvd/control/message.h \
+  libhvd/control/runs.cc \
+  libhvd/control/runs.h \
   libhvd/control/scheduler.cc \
   libhvd/control/scheduler.h \
+  libhvd/control/stall_watch.cc \
+  libhvd/control/stall_watch.h \
   libhvd/control/tree.h \
   libhvd/data/half.h \
   libhvd/data/kernels.cc \

@@ -20,6 +20,11 @@ class Writer {
   void i32(int32_t v) { u32(static_cast<uint32_t>(v)); }
   void i64(int64_t v) { u64(static_cast<uint64_t>(v)); }
   void f64(double v) { raw(&v, sizeof v); }
+  // Seven bits a byte, lowest first: small numbers are short.
+  void varint(uint64_t v) {
+    for (; v >= 0x80; v >>= 7) u8(static_cast<uint8_t>(v | 0x80));
+    u8(static_cast<uint8_t>(v));
+  }
   void string(std::string_view v) {
     u32(static_cast<uint32_t>(v.size()));
     bytes_.append(v);
@@ -45,6 +50,16 @@ class Reader {
   int32_t i32() { return get<int32_t>(); }
   int64_t i64() { return get<int64_t>(); }
   double f64() { return get<double>(); }
+  uint64_t varint() {
+    uint64_t v = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const uint8_t byte = u8();
+      v |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if ((byte & 0x80) == 0) return v;
+    }
+    fail();
+    return 0;
+  }
   // Points into the input.
   std::string_view string() {
     const uint32_t length = u32();

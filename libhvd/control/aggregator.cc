@@ -13,6 +13,7 @@
 #include "libhvd/control/aggregator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace hvd {
@@ -22,7 +23,9 @@ Aggregator::Aggregator(std::vector<std::vector<int>> ranks_below)
       evictions_read_(ranks_below_.size(), 0),
       gone_(ranks_below_.size(), false),
       bye_(ranks_below_.size(), false),
-      left_(ranks_below_.size(), false) {}
+      left_(ranks_below_.size(), false) {
+  add_set(0, ranks_below_);
+}
 
 void Aggregator::left(int child) {
   left_[static_cast<size_t>(child)] = true;
@@ -39,10 +42,18 @@ bool Aggregator::take(int child, Report report) {
   if (child < 0 || child >= static_cast<int>(ranks_below_.size())) return false;
   switch (report.kind) {
     case Report::Kind::kReady:
-      for (Ticket ticket : report.tickets) take_ticket(child, ticket);
+      for (const Ready& ready : report.tickets) take_ticket(child, ready);
       return true;
     case Report::Kind::kSubmit:
-      take_description(child, report.name, report.opinions);
+      take_description(child, report.key, report.opinions, report.last, report.joined);
+      return true;
+    case Report::Kind::kJoin:
+      return take_join(child, std::move(report));
+    case Report::Kind::kStalled:
+      take_stalled(std::move(report));
+      return true;
+    case Report::Kind::kAnswer:
+      say(std::move(report));
       return true;
     case Report::Kind::kForgotten:
       forget_evicted(child, report.evictions);
@@ -76,81 +87,221 @@ bool Aggregator::take(int child, Report report) {
 
 void Aggregator::apply(const Entry& entry) {
   switch (entry.kind) {
-    case Entry::Kind::kDefine: {
-      Name* name = find_or_add(entry.name);
-      if (name->ticket != 0) tickets_.erase(name->ticket);
-      name->ticket = entry.ticket;
-      name->description = entry.description;
-      tickets_[entry.ticket] = name;
-      return;
-    }
+    case Entry::Kind::kDefine:
+      return define(entry);
     case Entry::Kind::kEvict:
-      evict(entry.ticket);
+      return evict(entry.ticket);
+    case Entry::Kind::kBatch:
+      return run(entry);
+    case Entry::Kind::kFail:
+      return fail(entry.key);
+    case Entry::Kind::kJoined:
+      joined_.clear();
+      for (auto& [id, set] : sets_) note_joined(set.get());
       return;
     case Entry::Kind::kEpochEnd:
-      names_.clear();
-      tickets_.clear();
-      evicted_.clear();
-      evicted_order_.clear();
-      incomplete_ = 0;
-      std::fill(gone_.begin(), gone_.end(), false);
-      gone_count_ = 0;
-      goodbye_said_ = false;
-      for (size_t child = 0; child < left_.size(); ++child) {
-        if (left_[child]) left(static_cast<int>(child));
-      }
-      return;
-    case Entry::Kind::kBatch:
-    case Entry::Kind::kFail:
+      return begin_epoch();
     case Entry::Kind::kLeft:
     case Entry::Kind::kFinalize:
     case Entry::Kind::kGranted:
     case Entry::Kind::kNews:
     case Entry::Kind::kPresence:
+    case Entry::Kind::kAsk:
+    case Entry::Kind::kStop:
       return;
+  }
+}
+
+void Aggregator::define(const Entry& entry) {
+  Name* name = find_or_add(entry.key);
+  if (name == nullptr) return;
+  if (name->ticket != 0) {
+    tickets_.erase(name->ticket);
+    set_changes_.erase(name->ticket);
+  }
+  name->ticket = entry.ticket;
+  name->description = entry.description;
+  tickets_[entry.ticket] = name;
+  const Description description = Description::decode(entry.description).value_or(Description());
+  if (description.kind == OpKind::kAddSet || description.kind == OpKind::kRemoveSet) {
+    set_changes_[entry.ticket] = description;
+  }
+}
+
+void Aggregator::run(const Entry& entry) {
+  for (const Ready& ready : entry.tickets) {
+    const auto known = tickets_.find(ready.ticket);
+    if (known != tickets_.end()) {
+      known->second->stalled = false;
+      known->second->final = false;
+    }
+    const auto change = set_changes_.find(ready.ticket);
+    if (change == set_changes_.end()) continue;
+    if (change->second.kind == OpKind::kRemoveSet) {
+      remove_set(change->second.root);
+      continue;
+    }
+    std::vector<std::vector<int>> members;
+    const std::vector<int32_t>& ranks = change->second.ranks;
+    for (const std::vector<int>& below : ranks_below_) {
+      members.emplace_back();
+      std::set_intersection(below.begin(), below.end(), ranks.begin(), ranks.end(),
+                            std::back_inserter(members.back()));
+    }
+    add_set(next_set_++, members);
+  }
+}
+
+void Aggregator::fail(const OpKey& key) {
+  const auto it = names_.find(key);
+  if (it == names_.end()) return;
+  it->second->stalled = false;
+  it->second->final = false;
+  if (it->second->ticket == 0 && it->second->heard == 0) names_.erase(it);
+}
+
+void Aggregator::begin_epoch() {
+  names_.clear();
+  tickets_.clear();
+  evicted_.clear();
+  evicted_order_.clear();
+  set_changes_.clear();
+  sets_.clear();
+  joined_.clear();
+  next_set_ = 1;
+  add_set(0, ranks_below_);
+  incomplete_ = 0;
+  std::fill(gone_.begin(), gone_.end(), false);
+  gone_count_ = 0;
+  goodbye_said_ = false;
+  for (size_t child = 0; child < left_.size(); ++child) {
+    if (left_[child]) left(static_cast<int>(child));
+  }
+}
+
+void Aggregator::add_set(int32_t id, const std::vector<std::vector<int>>& members) {
+  std::unique_ptr<Set>& set = sets_[id];
+  set = std::make_unique<Set>();
+  set->members = members;
+  for (const std::vector<int>& ranks : members) {
+    if (!ranks.empty()) ++set->needed;
+  }
+  note_joined(set.get());
+}
+
+void Aggregator::remove_set(int32_t id) {
+  for (auto it = names_.begin(); it != names_.end();) {
+    Name* name = it->second.get();
+    if (it->first.set != id) {
+      ++it;
+      continue;
+    }
+    if (name->heard > 0) --incomplete_;
+    if (name->ticket != 0) tickets_.erase(name->ticket);
+    it = names_.erase(it);
+  }
+  sets_.erase(id);
+}
+
+void Aggregator::note_joined(Set* set) {
+  set->joined.assign(set->members.size(), false);
+  if (joined_.empty()) return;
+  for (size_t child = 0; child < set->members.size(); ++child) {
+    const std::vector<int>& members = set->members[child];
+    set->joined[child] = !members.empty() &&
+                         std::all_of(members.begin(), members.end(), [&](int rank) {
+                           return std::find(joined_.begin(), joined_.end(), rank) != joined_.end();
+                         });
   }
 }
 
 std::vector<Report> Aggregator::drain() { return std::exchange(said_, {}); }
 
-Aggregator::Name* Aggregator::find_or_add(const std::string& name) {
-  std::unique_ptr<Name>& slot = names_[name];
-  if (!slot) {
-    slot = std::make_unique<Name>();
-    slot->name = name;
-    slot->said.resize(ranks_below_.size(), Said::kNothing);
+Aggregator::Name* Aggregator::find_or_add(const OpKey& key) {
+  const auto known = names_.find(key);
+  if (known != names_.end()) return known->second.get();
+  const auto set = sets_.find(key.set);
+  if (set == sets_.end()) return nullptr;
+  auto name = std::make_unique<Name>();
+  name->key = key;
+  name->set = set->second.get();
+  name->said.resize(ranks_below_.size(), Said::kNothing);
+  return (names_[key] = std::move(name)).get();
+}
+
+void Aggregator::take_ticket(int child, const Ready& ready) {
+  const auto known = tickets_.find(ready.ticket);
+  if (known != tickets_.end()) {
+    return hear(known->second, child, Said::kTicket, ready.last, ready.joined);
   }
-  return slot.get();
-}
-
-void Aggregator::take_ticket(int child, Ticket ticket) {
-  const auto known = tickets_.find(ticket);
-  if (known != tickets_.end()) return hear(known->second, child, Said::kTicket);
-  const auto evicted = evicted_.find(ticket);
+  const auto evicted = evicted_.find(ready.ticket);
   if (evicted == evicted_.end()) return;
-  take_description(child, evicted->second.name, {{evicted->second.description, {}}});
+  take_description(child, evicted->second.key, {{evicted->second.description, {}}}, ready.last,
+                   ready.joined);
 }
 
-void Aggregator::take_description(int child, const std::string& name,
-                                  const std::vector<Opinion>& opinions) {
-  Name* known = find_or_add(name);
-  if (known->said[child] != Said::kNothing) return;
+void Aggregator::take_description(int child, const OpKey& key, const std::vector<Opinion>& opinions,
+                                  int32_t last, bool joined) {
+  Name* known = find_or_add(key);
+  if (known == nullptr || known->said[child] != Said::kNothing) return;
   for (const Opinion& opinion : opinions) {
     add_opinion(known, opinion.description,
-                opinion.ranks.empty() ? ranks_below_[child] : opinion.ranks);
+                opinion.ranks.empty() ? known->set->members[child] : opinion.ranks);
   }
-  hear(known, child, Said::kDescription);
+  hear(known, child, Said::kDescription, last, joined);
 }
 
-void Aggregator::hear(Name* name, int child, Said what) {
+// What waits for the joined rank alone is complete now. It is said before the join: who hears of
+// the join does not wait for it any more.
+bool Aggregator::take_join(int child, Report report) {
+  const std::vector<int>& below = ranks_below_[static_cast<size_t>(child)];
+  if (!std::binary_search(below.begin(), below.end(), report.rank)) return false;
+  joined_.push_back(report.rank);
+  for (auto& [id, set] : sets_) note_joined(set.get());
+  complete_by_join();
+  say(std::move(report));
+  return true;
+}
+
+void Aggregator::complete_by_join() {
+  if (incomplete_ == 0) return;
+  for (auto& [key, name] : names_) {
+    if (name->heard > 0 && all_heard(*name)) complete(name.get());
+  }
+}
+
+// A name is asked about once, whoever notices first that it does not come.
+void Aggregator::take_stalled(Report report) {
+  const auto it = names_.find(report.key);
+  if (it == names_.end()) return;
+  bool& said = report.final ? it->second->final : it->second->stalled;
+  if (!std::exchange(said, true)) say(std::move(report));
+}
+
+void Aggregator::hear(Name* name, int child, Said what, int32_t last, bool joined) {
   if (name->said[child] != Said::kNothing) return;
   name->said[child] = what;
+  name->last = last;
+  if (joined) name->joined = true;
   if (name->heard++ == 0) ++incomplete_;
-  if (name->heard == static_cast<int>(ranks_below_.size())) complete(name);
+  if (all_heard(*name)) complete(name);
+}
+
+bool Aggregator::all_heard(const Name& name) const {
+  if (name.heard == name.set->needed) return true;
+  if (joined_.empty()) return false;
+  for (size_t child = 0; child < name.said.size(); ++child) {
+    if (name.said[child] == Said::kNothing && !name.set->members[child].empty() &&
+        !name.set->joined[child]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void Aggregator::complete(Name* name) {
   --incomplete_;
+  if (name->heard < name->set->needed) name->joined = true;
   say_forgotten();
   if (name->opinions.empty()) {
     if (said_.empty() || said_.back().kind != Report::Kind::kReady) {
@@ -158,30 +309,27 @@ void Aggregator::complete(Name* name) {
       report.kind = Report::Kind::kReady;
       said_.push_back(std::move(report));
     }
-    said_.back().tickets.push_back(name->ticket);
+    said_.back().tickets.push_back({name->ticket, name->last, name->joined});
   } else {
     for (size_t child = 0; child < name->said.size(); ++child) {
       if (name->said[child] == Said::kTicket) {
-        add_opinion(name, name->description, ranks_below_[child]);
+        add_opinion(name, name->description, name->set->members[child]);
       }
     }
     Report report;
     report.kind = Report::Kind::kSubmit;
-    report.name = name->name;
+    report.key = name->key;
+    report.last = name->last;
+    report.joined = name->joined;
     report.opinions = std::move(name->opinions);
-    if (report.opinions.size() == 1) {
-      report.opinions[0].ranks.clear();
-    } else {
-      for (Opinion& opinion : report.opinions) {
-        std::sort(opinion.ranks.begin(), opinion.ranks.end());
-      }
-    }
+    for (Opinion& opinion : report.opinions) std::sort(opinion.ranks.begin(), opinion.ranks.end());
+    if (report.opinions.size() == 1 && !report.joined) report.opinions[0].ranks.clear();
     say(std::move(report));
   }
   name->opinions.clear();
   name->heard = 0;
+  name->joined = false;
   std::fill(name->said.begin(), name->said.end(), Said::kNothing);
-  if (name->ticket == 0) names_.erase(std::string(name->name));
 }
 
 void Aggregator::add_opinion(Name* name, const std::string& description,
@@ -197,20 +345,21 @@ void Aggregator::add_opinion(Name* name, const std::string& description,
 
 void Aggregator::evict(Ticket ticket) {
   ++evictions_;
+  set_changes_.erase(ticket);
   auto it = tickets_.find(ticket);
   if (it == tickets_.end()) return;
   Name* name = it->second;
   tickets_.erase(it);
-  evicted_[ticket] = {name->name, name->description};
+  evicted_[ticket] = {name->key, name->description};
   evicted_order_.push_back(ticket);
   for (size_t child = 0; child < name->said.size(); ++child) {
     if (name->said[child] != Said::kTicket) continue;
     name->said[child] = Said::kDescription;
-    add_opinion(name, name->description, ranks_below_[child]);
+    add_opinion(name, name->description, name->set->members[child]);
   }
   name->ticket = 0;
   name->description.clear();
-  if (name->heard == 0) names_.erase(std::string(name->name));
+  if (name->heard == 0) names_.erase(OpKey(name->key));
 }
 
 void Aggregator::forget_evicted(int child, uint64_t evictions) {

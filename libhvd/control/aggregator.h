@@ -7,6 +7,9 @@
 // Steady state costs one bit and one counter per (ticket, child). Descriptions are compared here,
 // so that equal ones travel up once per subtree, and different ones travel with their ranks.
 //
+// Of a process set those children have to speak that have members of it below. A rank that has
+// joined counts as one that has spoken, for every name.
+//
 // Not thread-safe: called under the engine's lock. No input or output of its own: pure state.
 #pragma once
 
@@ -26,6 +29,7 @@ class Aggregator {
   explicit Aggregator(std::vector<std::vector<int>> ranks_below);
 
   // What a child said. False if it cannot be (a child that is not there): the sender is broken.
+  // What is about a set that was removed meanwhile is dropped.
   bool take(int child, Report report);
 
   // The process of a child that is one rank has ended, in order: in this epoch and in all that
@@ -46,32 +50,59 @@ class Aggregator {
  private:
   // What an evicted ticket stood for.
   struct Evicted {
-    std::string name;
+    OpKey key;
     std::string description;
+  };
+  // A process set, as far as it is below.
+  struct Set {
+    std::vector<std::vector<int>> members;  // by child, ascending
+    int needed = 0;                         // children that have members
+    std::vector<bool> joined;               // by child: all its members have joined
   };
   enum class Said : uint8_t { kNothing, kTicket, kDescription };
   struct Name {
-    std::string name;
+    OpKey key;
+    Set* set = nullptr;
     Ticket ticket = 0;              // 0: none yet
     std::string description;        // the ticket's
     std::vector<Said> said;         // by child
     int heard = 0;                  // children that said something
     std::vector<Opinion> opinions;  // of the children that sent descriptions
+    int32_t last = 0;               // as in Ready
+    bool joined = false;
+    bool stalled = false;  // was said
+    bool final = false;
   };
 
-  Name* find_or_add(const std::string& name);
-  void take_ticket(int child, Ticket ticket);
-  void take_description(int child, const std::string& name, const std::vector<Opinion>& opinions);
-  void hear(Name* name, int child, Said what);
+  Name* find_or_add(const OpKey& key);
+  void take_ticket(int child, const Ready& ready);
+  void take_description(int child, const OpKey& key, const std::vector<Opinion>& opinions,
+                        int32_t last, bool joined);
+  bool take_join(int child, Report report);
+  void take_stalled(Report report);
+  void hear(Name* name, int child, Said what, int32_t last, bool joined);
+  bool all_heard(const Name& name) const;
   void complete(Name* name);
+  void complete_by_join();
   void add_opinion(Name* name, const std::string& description, const std::vector<int>& ranks);
+  void define(const Entry& entry);
+  void run(const Entry& entry);
+  void fail(const OpKey& key);
   void evict(Ticket ticket);
+  void begin_epoch();
+  void add_set(int32_t id, const std::vector<std::vector<int>>& members);
+  void remove_set(int32_t id);
+  void note_joined(Set* set);
   void forget_evicted(int child, uint64_t evictions);
   void say_forgotten();
   void say(Report report);
 
   const std::vector<std::vector<int>> ranks_below_;
-  std::unordered_map<std::string, std::unique_ptr<Name>> names_;
+  std::unordered_map<int32_t, std::unique_ptr<Set>> sets_;
+  int32_t next_set_ = 1;
+  std::unordered_map<Ticket, Description> set_changes_;  // tickets that add or remove sets
+  std::vector<int> joined_;                              // ranks below, in order
+  std::unordered_map<OpKey, std::unique_ptr<Name>, OpKeyHash> names_;
   std::unordered_map<Ticket, Name*> tickets_;
   // Evicted tickets that a child may still say: the last ones of evictions_.
   std::unordered_map<Ticket, Evicted> evicted_;

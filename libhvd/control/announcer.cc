@@ -4,26 +4,18 @@
 #include "libhvd/control/announcer.h"
 
 namespace hvd {
-namespace {
 
-Report submit(const std::string& name, const std::string& description) {
+Report Announcer::announce(const OpKey& key, const std::string& description) const {
   Report report;
-  report.kind = Report::Kind::kSubmit;
-  report.name = name;
-  report.opinions.push_back({description, {}});
-  return report;
-}
-
-}  // namespace
-
-Report Announcer::announce(const std::string& name, const std::string& description) const {
-  const auto known = names_.find(name);
-  if (known == names_.end() || known->second.description != description) {
-    return submit(name, description);
+  const auto known = names_.find(key);
+  if (known == names_.end() || tickets_.at(known->second).description != description) {
+    report.kind = Report::Kind::kSubmit;
+    report.key = key;
+    report.opinions.push_back({description, {}});
+    report.last = rank_;
+    return report;
   }
-  Report report;
-  report.kind = Report::Kind::kReady;
-  report.tickets.push_back(known->second.ticket);
+  report.tickets.push_back({known->second, rank_, false});
   return report;
 }
 
@@ -39,18 +31,17 @@ std::optional<Report> Announcer::forgotten() {
 void Announcer::apply(const Entry& entry) {
   switch (entry.kind) {
     case Entry::Kind::kDefine: {
-      Known& known = names_[entry.name];
-      if (known.ticket != 0) tickets_.erase(known.ticket);
-      known.ticket = entry.ticket;
-      known.description = entry.description;
-      tickets_[entry.ticket] = entry.name;
+      Ticket& ticket = names_[entry.key];
+      if (ticket != 0) tickets_.erase(ticket);
+      ticket = entry.ticket;
+      tickets_[entry.ticket] = {entry.key, entry.description};
       break;
     }
     case Entry::Kind::kEvict: {
       ++evictions_;
       auto ticket = tickets_.find(entry.ticket);
       if (ticket == tickets_.end()) break;
-      names_.erase(ticket->second);
+      names_.erase(ticket->second.key);
       tickets_.erase(ticket);
       break;
     }
@@ -65,11 +56,14 @@ void Announcer::apply(const Entry& entry) {
     case Entry::Kind::kGranted:
     case Entry::Kind::kNews:
     case Entry::Kind::kPresence:
+    case Entry::Kind::kJoined:
+    case Entry::Kind::kAsk:
+    case Entry::Kind::kStop:
       break;
   }
 }
 
-const std::string* Announcer::name_of(Ticket ticket) const {
+const Announcer::Known* Announcer::find(Ticket ticket) const {
   auto it = tickets_.find(ticket);
   return it == tickets_.end() ? nullptr : &it->second;
 }

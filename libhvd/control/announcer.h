@@ -17,8 +17,10 @@ namespace hvd {
 
 class Announcer {
  public:
-  // What to report when `name` is submitted with this (encoded) description.
-  Report announce(const std::string& name, const std::string& description) const;
+  explicit Announcer(int rank) : rank_(rank) {}
+
+  // What to report when `key` is submitted with this (encoded) description.
+  Report announce(const OpKey& key, const std::string& description) const;
 
   // To be reported before that: which tickets are not said again. Nothing nearly always.
   std::optional<Report> forgotten();
@@ -26,16 +28,18 @@ class Announcer {
   // An entry of the schedule, in order.
   void apply(const Entry& entry);
 
-  // The name behind a ticket that was defined and not evicted; nullptr if there is none.
-  const std::string* name_of(Ticket ticket) const;
-
- private:
+  // What a ticket stands for that was defined and not evicted.
   struct Known {
-    Ticket ticket = 0;
+    OpKey key;
     std::string description;
   };
-  std::unordered_map<std::string, Known> names_;
-  std::unordered_map<Ticket, std::string> tickets_;
+  // nullptr if there is no such ticket.
+  const Known* find(Ticket ticket) const;
+
+ private:
+  const int rank_;
+  std::unordered_map<OpKey, Ticket, OpKeyHash> names_;
+  std::unordered_map<Ticket, Known> tickets_;
   uint64_t evictions_ = 0;       // read
   uint64_t evictions_said_ = 0;  // reported
 };

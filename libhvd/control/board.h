@@ -75,7 +75,7 @@ class Board {
   static constexpr size_t kMaxNews = 1000;
 
  private:
-  static constexpr size_t kLaneBytes = 32 << 10;
+  static constexpr size_t kLaneBytes = 64 << 10;
   static constexpr size_t kScheduleBytes = 256 << 10;
   static constexpr int kSleepWords = 16;  // 1024 local ranks
 
@@ -110,7 +110,7 @@ class Board {
 };
 
 // Bytes of the largest report and schedule message that always fit when the ring is empty.
-constexpr size_t kMaxReport = 16 << 10;
+constexpr size_t kMaxReport = 40 << 10;
 constexpr size_t kMaxScheduleMessage = 64 << 10;
 
 }  // namespace hvd

@@ -30,15 +30,16 @@ Control::Control(const Layout& layout, int rank, Board* board, Wire* wire, Sched
       wire_(wire),
       events_(std::move(events)),
       parent_(tree_parent(node_)),
-      children_(tree_children(node_, layout.nodes())) {
+      children_(tree_children(node_, layout.nodes())),
+      announcer_(rank) {
   if (local_rank_ != 0) return;
   aggregator_ = std::make_unique<Aggregator>(ranks_below(layout, node_, children_));
-  if (node_ == 0) scheduler_ = std::make_unique<Scheduler>(limits);
+  if (node_ == 0) scheduler_ = std::make_unique<Scheduler>(limits, layout.size);
 }
 
-void Control::announce(const std::string& name, const std::string& description) {
+void Control::announce(const OpKey& key, const std::string& description) {
   if (std::optional<Report> forgotten = announcer_.forgotten()) say(std::move(*forgotten));
-  say(announcer_.announce(name, description));
+  say(announcer_.announce(key, description));
 }
 
 void Control::say(Report report) {
@@ -65,6 +66,7 @@ bool Control::progress(uint64_t finished, int64_t now_ns) {
   bool moved = read_lanes();
   if (wire_ != nullptr) moved |= read_wire(now_ns);
   moved |= pass_on(finished, now_ns);
+  if (scheduler_) moved |= watch_stalls(now_ns);
   moved |= flush_schedule();
   return moved;
 }
@@ -143,13 +145,39 @@ bool Control::pass_on(uint64_t finished, int64_t now_ns) {
       for (const Report& report : reports) wire_->send(parent_, report.encode());
       return moved || !reports.empty();
     }
-    for (Report& report : reports) scheduler_->take(std::move(report), now_ns);
+    for (Report& report : reports) take_as_root(std::move(report), now_ns);
     scheduler_->form(finished, now_ns);
     const std::vector<Entry> entries = scheduler_->drain();
     if (reports.empty() && entries.empty()) return moved;
     moved = true;
     distribute(entries);
   }
+}
+
+void Control::take_as_root(Report report, int64_t now_ns) {
+  if (report.kind == Report::Kind::kStalled) {
+    std::vector<int> members = scheduler_->members(report.key.set);
+    distribute({stalls_.ask(report, std::move(members), scheduler_->joined(), now_ns)});
+  } else if (report.kind == Report::Kind::kAnswer) {
+    stalls_.take(report);
+  } else {
+    if (report.kind == Report::Kind::kAllGone) stalls_.clear();
+    scheduler_->take(std::move(report), now_ns);
+  }
+}
+
+bool Control::watch_stalls(int64_t now_ns) {
+  const std::vector<Stall> stalls = stalls_.finished(now_ns);
+  for (const Stall& stall : stalls) events_.stalled(stall);
+  return !stalls.empty();
+}
+
+void Control::stop(std::string text) {
+  Entry entry;
+  entry.kind = Entry::Kind::kStop;
+  entry.text = std::move(text);
+  if (entry.text.size() > kMaxText) entry.text.resize(kMaxText);
+  distribute({entry});
 }
 
 void Control::distribute(const std::vector<Entry>& entries) {
@@ -206,16 +234,6 @@ bool Control::next_entry(Entry* entry) {
   entries_.pop_front();
   announcer_.apply(*entry);
   return true;
-}
-
-std::vector<std::string> Control::names_of(const Entry& batch) const {
-  std::vector<std::string> names;
-  for (Ticket ticket : batch.tickets) {
-    const std::string* name = announcer_.name_of(ticket);
-    if (name == nullptr) return {};
-    names.push_back(*name);
-  }
-  return names;
 }
 
 void Control::note_presence(int node, int may_vanish) {

@@ -7,6 +7,7 @@
 // Called under the engine's lock. Never waits.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "libhvd/control/announcer.h"
 #include "libhvd/control/board.h"
 #include "libhvd/control/scheduler.h"
+#include "libhvd/control/stall_watch.h"
 #include "libhvd/topo/layout.h"
 
 namespace hvd {
@@ -31,6 +33,8 @@ class Control {
     std::function<void(int node, const std::string& why, bool in_order)> closed;
     // A local rank or a neighbour sent what is no message.
     std::function<void(int rank, const char* what)> broken;
+    // The root: an operation does not come, and this is why.
+    std::function<void(const Stall& stall)> stalled;
   };
 
   // `wire` is null but on leaders of jobs with several nodes. All outlive this object.
@@ -38,7 +42,7 @@ class Control {
           Events events);
 
   // This rank has submitted an operation.
-  void announce(const std::string& name, const std::string& description);
+  void announce(const OpKey& key, const std::string& description);
   // This rank says something else: goodbye, bye, leave.
   void say(Report report);
 
@@ -52,9 +56,11 @@ class Control {
   // seen it already.
   bool next_entry(Entry* entry);
 
-  // The operations of a batch: names in order. Empty if a ticket is unknown: the schedule is
-  // broken.
-  std::vector<std::string> names_of(const Entry& batch) const;
+  // What a ticket of a batch stands for; nullptr if it is unknown: the schedule is broken.
+  const Announcer::Known* find(Ticket ticket) const { return announcer_.find(ticket); }
+
+  // The root: all ranks fail with `text`.
+  void stop(std::string text);
 
   // Tells all neighbours but `except` (-1: nobody) that a rank died. Leaders only.
   void spread_news(const std::string& line, int except);
@@ -67,7 +73,9 @@ class Control {
   bool sent() const { return wire_ == nullptr || wire_->queued() == 0; }
 
   // When progress() has something to do that only waits for the clock; INT64_MAX if nothing.
-  int64_t due_ns() const { return scheduler_ ? scheduler_->due_ns() : INT64_MAX; }
+  int64_t due_ns() const {
+    return scheduler_ ? std::min(scheduler_->due_ns(), stalls_.due_ns()) : INT64_MAX;
+  }
   // True while something waits for room on the board: nobody rings when there is some.
   bool backlog() const { return !reports_.empty() || !schedule_.empty(); }
 
@@ -77,6 +85,8 @@ class Control {
   bool flush_reports();
   bool read_lanes();
   bool read_wire(int64_t now_ns);
+  bool watch_stalls(int64_t now_ns);
+  void take_as_root(Report report, int64_t now_ns);
   bool pass_on(uint64_t finished, int64_t now_ns);
   void distribute(const std::vector<Entry>& entries);
   void publish(std::string message);
@@ -98,6 +108,7 @@ class Control {
   Announcer announcer_;
   std::unique_ptr<Aggregator> aggregator_;  // leaders
   std::unique_ptr<Scheduler> scheduler_;    // the root
+  StallWatch stalls_;                       // the root
 
   std::vector<int> may_vanish_;       // neighbours that have said so
   std::vector<int> heard_;            // neighbours that have said whether they may

@@ -7,21 +7,40 @@
 namespace hvd {
 namespace {
 
-void write_tickets(Writer* w, const std::vector<Ticket>& tickets) {
-  w->u32(static_cast<uint32_t>(tickets.size()));
-  for (Ticket ticket : tickets) w->u64(ticket);
+void write_tickets(Writer* w, const std::vector<Ready>& tickets) {
+  w->varint(tickets.size());
+  for (const Ready& ready : tickets) {
+    w->varint(ready.ticket * 2 + (ready.joined ? 1 : 0));
+    w->varint(static_cast<uint32_t>(ready.last));
+  }
 }
 
-std::vector<Ticket> read_tickets(Reader* r) {
-  const uint32_t count = r->u32();
-  std::vector<Ticket> tickets;
-  if (count > r->left() / sizeof(Ticket)) {
+std::vector<Ready> read_tickets(Reader* r) {
+  const uint64_t count = r->varint();
+  std::vector<Ready> tickets;
+  if (count > r->left() / 2) {
     r->fail();
     return tickets;
   }
   tickets.reserve(count);
-  for (uint32_t i = 0; i < count; ++i) tickets.push_back(r->u64());
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t ticket = r->varint();
+    const uint64_t last = r->varint();
+    tickets.push_back({ticket / 2, static_cast<int32_t>(last), (ticket & 1) != 0});
+  }
   return tickets;
+}
+
+void write_key(Writer* w, const OpKey& key) {
+  w->varint(static_cast<uint32_t>(key.set));
+  w->string(key.name);
+}
+
+OpKey read_key(Reader* r) {
+  OpKey key;
+  key.set = static_cast<int32_t>(r->varint());
+  key.name = r->string();
+  return key;
 }
 
 void write_opinions(Writer* w, const std::vector<Opinion>& opinions) {
@@ -57,12 +76,27 @@ std::string Report::encode() const {
       write_tickets(&w, tickets);
       break;
     case Kind::kSubmit:
-      w.string(name);
+      write_key(&w, key);
       write_opinions(&w, opinions);
+      w.i32(last);
+      w.u8(joined ? 1 : 0);
       break;
     case Kind::kGoodbye:
     case Kind::kPresence:
+    case Kind::kJoin:
       w.i32(rank);
+      break;
+    case Kind::kStalled:
+      write_key(&w, key);
+      w.i32(rank);
+      w.u8(final ? 1 : 0);
+      w.string(text);
+      break;
+    case Kind::kAnswer:
+      w.u64(question);
+      w.i32(rank);
+      w.u8(submitted ? 1 : 0);
+      w.string(text);
       break;
     case Kind::kForgotten:
       w.u64(evictions);
@@ -82,7 +116,7 @@ std::optional<Report> Report::decode(std::string_view bytes) {
   Reader r(bytes);
   Report report;
   const uint8_t kind = r.u8();
-  if (kind < static_cast<uint8_t>(Kind::kReady) || kind > static_cast<uint8_t>(Kind::kForgotten)) {
+  if (kind < static_cast<uint8_t>(Kind::kReady) || kind > static_cast<uint8_t>(Kind::kAnswer)) {
     return std::nullopt;
   }
   report.kind = static_cast<Kind>(kind);
@@ -91,8 +125,10 @@ std::optional<Report> Report::decode(std::string_view bytes) {
       report.tickets = read_tickets(&r);
       break;
     case Kind::kSubmit:
-      report.name = r.string();
+      report.key = read_key(&r);
       report.opinions = read_opinions(&r);
+      report.last = r.i32();
+      report.joined = r.u8() != 0;
       if (report.opinions.empty()) r.fail();
       for (const Opinion& opinion : report.opinions) {
         if (!Description::decode(opinion.description)) r.fail();
@@ -100,7 +136,20 @@ std::optional<Report> Report::decode(std::string_view bytes) {
       break;
     case Kind::kGoodbye:
     case Kind::kPresence:
+    case Kind::kJoin:
       report.rank = r.i32();
+      break;
+    case Kind::kStalled:
+      report.key = read_key(&r);
+      report.rank = r.i32();
+      report.final = r.u8() != 0;
+      report.text = r.string();
+      break;
+    case Kind::kAnswer:
+      report.question = r.u64();
+      report.rank = r.i32();
+      report.submitted = r.u8() != 0;
+      report.text = r.string();
       break;
     case Kind::kForgotten:
       report.evictions = r.u64();
@@ -122,25 +171,33 @@ void Entry::encode(Writer* w) const {
   switch (kind) {
     case Kind::kDefine:
       w->u64(ticket);
-      w->string(name);
+      write_key(w, key);
       w->string(description);
       break;
     case Kind::kEvict:
       w->u64(ticket);
       break;
     case Kind::kBatch:
-      w->u64(first_block);
+      w->varint(static_cast<uint32_t>(set));
+      w->varint(first_block);
+      w->varint(end_block - first_block);
       write_tickets(w, tickets);
       break;
     case Kind::kFail:
-      w->string(name);
+      write_key(w, key);
       w->string(text);
       break;
     case Kind::kLeft:
     case Kind::kPresence:
+    case Kind::kJoined:
       w->i32(rank);
       break;
+    case Kind::kAsk:
+      w->u64(ticket);
+      write_key(w, key);
+      break;
     case Kind::kNews:
+    case Kind::kStop:
       w->string(text);
       break;
     case Kind::kEpochEnd:
@@ -153,7 +210,7 @@ void Entry::encode(Writer* w) const {
 Entry Entry::decode(Reader* r) {
   Entry entry;
   const uint8_t kind = r->u8();
-  if (kind < static_cast<uint8_t>(Kind::kDefine) || kind > static_cast<uint8_t>(Kind::kPresence)) {
+  if (kind < static_cast<uint8_t>(Kind::kDefine) || kind > static_cast<uint8_t>(Kind::kStop)) {
     r->fail();
     return entry;
   }
@@ -161,7 +218,7 @@ Entry Entry::decode(Reader* r) {
   switch (entry.kind) {
     case Kind::kDefine:
       entry.ticket = r->u64();
-      entry.name = r->string();
+      entry.key = read_key(r);
       entry.description = r->string();
       if (!Description::decode(entry.description)) r->fail();
       break;
@@ -169,19 +226,27 @@ Entry Entry::decode(Reader* r) {
       entry.ticket = r->u64();
       break;
     case Kind::kBatch:
-      entry.first_block = r->u64();
+      entry.set = static_cast<int32_t>(r->varint());
+      entry.first_block = r->varint();
+      entry.end_block = entry.first_block + r->varint();
       entry.tickets = read_tickets(r);
       if (entry.tickets.empty()) r->fail();
       break;
     case Kind::kFail:
-      entry.name = r->string();
+      entry.key = read_key(r);
       entry.text = r->string();
       break;
     case Kind::kLeft:
     case Kind::kPresence:
+    case Kind::kJoined:
       entry.rank = r->i32();
       break;
+    case Kind::kAsk:
+      entry.ticket = r->u64();
+      entry.key = read_key(r);
+      break;
     case Kind::kNews:
+    case Kind::kStop:
       entry.text = r->string();
       break;
     case Kind::kEpochEnd:

@@ -4,17 +4,22 @@
 #include "libhvd/control/scheduler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include "libhvd/base/rank_list.h"
+#include "libhvd/base/status.h"
+#include "libhvd/control/runs.h"
 
 namespace hvd {
 
-Scheduler::Scheduler(Limits limits) : limits_(limits) {}
+Scheduler::Scheduler(Limits limits, int ranks) : limits_(limits), ranks_(ranks) {}
 
 void Scheduler::take(Report report, int64_t now_ns) {
   Entry entry;
   switch (report.kind) {
     case Report::Kind::kReady:
-      for (Ticket ticket : report.tickets) make_ready(ticket, now_ns);
+      for (const Ready& ready : report.tickets) make_ready(ready, now_ns);
       return;
     case Report::Kind::kSubmit:
       submit(report, now_ns);
@@ -26,11 +31,7 @@ void Scheduler::take(Report report, int64_t now_ns) {
       entry.rank = report.rank;
       break;
     case Report::Kind::kAllGone:
-      names_.clear();
-      known_.clear();
-      recently_.clear();
-      ready_.clear();
-      somebody_left_ = false;
+      end_epoch();
       entry.kind = Entry::Kind::kEpochEnd;
       break;
     case Report::Kind::kBye:
@@ -43,6 +44,10 @@ void Scheduler::take(Report report, int64_t now_ns) {
       granted_ = true;
       entry.kind = Entry::Kind::kGranted;
       break;
+    case Report::Kind::kJoin:
+      return join(report.rank);
+    case Report::Kind::kStalled:
+    case Report::Kind::kAnswer:  // the stall watch's: see Control
     case Report::Kind::kNews:
     case Report::Kind::kPresence:
     case Report::Kind::kForgotten:
@@ -51,46 +56,104 @@ void Scheduler::take(Report report, int64_t now_ns) {
   add(std::move(entry));
 }
 
+void Scheduler::end_epoch() {
+  names_.clear();
+  known_.clear();
+  recently_.clear();
+  ready_.clear();
+  sets_.clear();
+  next_set_ = 1;
+  joined_.clear();
+  somebody_left_ = false;
+}
+
+void Scheduler::join(int rank) {
+  joined_.push_back(rank);
+  if (static_cast<int>(joined_.size()) < ranks_) return;
+  joined_.clear();
+  Entry entry;
+  entry.kind = Entry::Kind::kJoined;
+  entry.rank = rank;
+  add(std::move(entry));
+}
+
 void Scheduler::submit(const Report& report, int64_t now_ns) {
   if (report.opinions.size() > 1) {
-    Entry entry;
-    entry.kind = Entry::Kind::kFail;
-    entry.name = report.name;
-    entry.text = disagreement(report.name, report.opinions).substr(0, kMaxText);
-    add(std::move(entry));
-    return;
+    return fail(report.key, disagreement(report.key.name, report.opinions));
   }
-  const std::string& encoded = report.opinions[0].description;
-  auto name = names_.find(report.name);
+  const auto name = names_.find(report.key);
+  const bool known =
+      name != names_.end() && known_[name->second].encoded == report.opinions[0].description;
+  if (!known) define(report);
+  make_ready({names_[report.key], report.last, report.joined}, now_ns);
+}
+
+void Scheduler::define(const Report& report) {
+  const auto name = names_.find(report.key);
   if (name != names_.end()) {
-    const Ticket old = name->second;
-    if (known_[old].encoded == encoded) return make_ready(old, now_ns);
-    recently_.erase(known_[old].used);
-    known_.erase(old);
+    recently_.erase(known_[name->second].used);
+    known_.erase(name->second);
   }
   const Ticket ticket = next_ticket_++;
   Known& known = known_[ticket];
-  known.name = report.name;
-  known.encoded = encoded;
-  known.description = Description::decode(encoded).value_or(Description());
+  known.key = report.key;
+  known.encoded = report.opinions[0].description;
+  known.description = Description::decode(known.encoded).value_or(Description());
   known.used = recently_.insert(recently_.begin(), ticket);
-  names_[report.name] = ticket;
+  names_[report.key] = ticket;
   Entry entry;
   entry.kind = Entry::Kind::kDefine;
   entry.ticket = ticket;
-  entry.name = report.name;
-  entry.description = encoded;
+  entry.key = known.key;
+  entry.description = known.encoded;
   add(std::move(entry));
-  make_ready(ticket, now_ns);
 }
 
-void Scheduler::make_ready(Ticket ticket, int64_t now_ns) {
-  auto it = known_.find(ticket);
+void Scheduler::make_ready(const Ready& ready, int64_t now_ns) {
+  auto it = known_.find(ready.ticket);
   if (it == known_.end() || it->second.waiting) return;
+  touch(ready.ticket);
+  const std::string text = objection(it->second.key, it->second.description, ready.joined);
+  if (!text.empty()) return fail(it->second.key, text);
   it->second.waiting = true;
-  touch(ticket);
   if (ready_.empty()) first_ready_ns_ = now_ns;
-  ready_.push_back(ticket);
+  ready_.push_back(ready);
+}
+
+// Why an operation that all have submitted cannot run. Empty: it can.
+std::string Scheduler::objection(const OpKey& key, const Description& description,
+                                 bool joined) const {
+  const std::string what = format("%s \"%s\"", description.kind_text().c_str(), key.name.c_str());
+  const bool zeros_will_do =
+      description.kind == OpKind::kAllreduce || description.kind == OpKind::kBarrier;
+  if (joined && (key.set != 0 || !zeros_will_do)) {
+    std::vector<int> ranks = joined_;
+    std::sort(ranks.begin(), ranks.end());
+    return format(
+        "%s%s: rank %s has joined; without it only allreduce and barrier of all ranks go on",
+        what.c_str(), key.set == 0 ? "" : format(" of process set %d", key.set).c_str(),
+        rank_list(ranks).c_str());
+  }
+  if (description.kind == OpKind::kAddSet) {
+    for (const auto& [id, ranks] : sets_) {
+      if (ranks == description.ranks) {
+        return format("%s: process set %d has these ranks already", what.c_str(), id);
+      }
+    }
+  }
+  if (description.kind == OpKind::kRemoveSet && sets_.count(description.root) == 0) {
+    return format("%s: there is no process set %d any more", what.c_str(), description.root);
+  }
+  return "";
+}
+
+void Scheduler::fail(const OpKey& key, std::string text) {
+  Entry entry;
+  entry.kind = Entry::Kind::kFail;
+  entry.key = key;
+  entry.text = std::move(text);
+  if (entry.text.size() > kMaxText) entry.text.resize(kMaxText);
+  add(std::move(entry));
 }
 
 void Scheduler::touch(Ticket ticket) {
@@ -101,21 +164,24 @@ void Scheduler::form(uint64_t finished, int64_t now_ns) {
   if (somebody_left_) ready_.clear();
   while (!ready_.empty() && formed_ - finished < static_cast<uint64_t>(limits_.batches_in_flight)) {
     if (limits_.cycle_ns > 0 && now_ns < first_ready_ns_ + limits_.cycle_ns) return;
-    const Description first = known_[ready_.front()].description;
-    std::vector<Ticket> batch;
-    std::deque<Ticket> rest;
+    const Known& first = known_[ready_.front().ticket];
+    std::vector<Ready> batch;
+    std::deque<Ready> rest;
     int64_t bytes = 0;
-    for (Ticket ticket : ready_) {
-      const Description& d = known_[ticket].description;
-      const int64_t size = d.elements() * static_cast<int64_t>(size_of(d.type));
+    size_t tensors = 0;
+    for (const Ready& ready : ready_) {
+      const Known& known = known_[ready.ticket];
+      const int64_t size = known.description.bytes();
+      const size_t count = std::max<size_t>(1, known.description.tensors.size());
       const bool joins =
-          batch.empty() || (fits_together(first, d) && bytes + size <= limits_.fusion_bytes &&
-                            batch.size() < kMaxBatchTickets);
+          batch.empty() || (fits_together(first, known) && bytes + size <= limits_.fusion_bytes &&
+                            tensors + count <= kMaxBatchTensors);
       if (joins) {
-        batch.push_back(ticket);
+        batch.push_back(ready);
         bytes += size;
+        tensors += count;
       } else {
-        rest.push_back(ticket);
+        rest.push_back(ready);
       }
     }
     ready_ = std::move(rest);
@@ -129,18 +195,33 @@ int64_t Scheduler::due_ns() const {
   return first_ready_ns_ + limits_.cycle_ns;
 }
 
-bool Scheduler::fits_together(const Description& a, const Description& b) const {
-  if (a.kind != b.kind || a.type != b.type || a.device != b.device) return false;
-  switch (a.kind) {
+// Scale factors belong to each tensor, so they need not be the same.
+bool Scheduler::fits_together(const Known& a, const Known& b) const {
+  const Description& x = a.description;
+  const Description& y = b.description;
+  if (a.key.set != b.key.set || x.kind != y.kind || x.device != y.device) return false;
+  if (!limits_.fuse_groups && (x.grouped || y.grouped)) return false;
+  const auto average_is_sum = [](ReduceOp op) {
+    return op == ReduceOp::kAverage ? ReduceOp::kSum : op;
+  };
+  switch (x.kind) {
     case OpKind::kAllreduce:
-      return true;  // sum and average are one reduction; scale factors belong to each tensor
+    case OpKind::kReducescatter:
+      // Groups may mix types; other tensors join those of their own type only.
+      return average_is_sum(x.op) == average_is_sum(y.op) &&
+             x.tensors[0].type == y.tensors[0].type;
     case OpKind::kBroadcast:
-      return a.root == b.root;
+      return x.root == y.root;
+    case OpKind::kAllgather:
+    case OpKind::kAlltoall:
     case OpKind::kBarrier:
       return true;
+<<<<<<< HEAD
     case OpKind::kAllgather:
     case OpKind::kAlltoall:
     case OpKind::kReducescatter:
+=======
+>>>>>>> 0df9a32 (wip)
     case OpKind::kJoin:
     case OpKind::kAddSet:
     case OpKind::kRemoveSet:
@@ -149,39 +230,71 @@ bool Scheduler::fits_together(const Description& a, const Description& b) const 
   return false;
 }
 
-void Scheduler::add_batch(std::vector<Ticket> tickets) {
+void Scheduler::add_batch(std::vector<Ready> tickets) {
+  std::vector<const Description*> descriptions;
+  for (const Ready& ready : tickets) {
+    Known& known = known_[ready.ticket];
+    known.waiting = false;
+    descriptions.push_back(&known.description);
+  }
   Entry entry;
   entry.kind = Entry::Kind::kBatch;
+  entry.set = known_[tickets[0].ticket].key.set;
   entry.first_block = next_block_;
-  uint64_t bytes = 0;
-  for (Ticket ticket : tickets) {
-    Known& known = known_[ticket];
-    known.waiting = false;
-    if (known.description.kind != OpKind::kBarrier) {
-      bytes +=
-          static_cast<uint64_t>(known.description.elements()) * size_of(known.description.type);
-    }
-  }
-  next_block_ += (bytes + limits_.block_bytes - 1) / limits_.block_bytes;
+  const std::vector<Run> runs = plan_runs(descriptions, next_block_, limits_.block_bytes);
+  if (!runs.empty()) next_block_ = runs.back().end_block;
+  entry.end_block = next_block_;
   entry.tickets = std::move(tickets);
   ++formed_;
+  const Description first = *descriptions[0];
+  if (first.kind == OpKind::kRemoveSet) change_sets(first);  // before the entry: it evicts
   add(std::move(entry));
+  if (first.kind == OpKind::kAddSet) change_sets(first);
+}
+
+// Of a set that is removed every ticket is forgotten, complete or not.
+void Scheduler::change_sets(const Description& description) {
+  if (description.kind == OpKind::kAddSet) {
+    sets_[next_set_++] = description.ranks;
+    return;
+  }
+  const int32_t set = description.root;
+  sets_.erase(set);
+  ready_.erase(std::remove_if(ready_.begin(), ready_.end(),
+                              [&](const Ready& r) { return known_[r.ticket].key.set == set; }),
+               ready_.end());
+  for (auto it = recently_.begin(); it != recently_.end();) {
+    it = known_[*it].key.set == set ? evict(*it) : std::next(it);
+  }
 }
 
 void Scheduler::evict_beyond_capacity() {
   auto oldest = recently_.end();
   while (recently_.size() > limits_.cache_capacity && oldest != recently_.begin()) {
     --oldest;
-    const Ticket ticket = *oldest;
-    if (known_[ticket].waiting) continue;
-    names_.erase(known_[ticket].name);
-    known_.erase(ticket);
-    oldest = recently_.erase(oldest);
-    Entry entry;
-    entry.kind = Entry::Kind::kEvict;
-    entry.ticket = ticket;
-    add(std::move(entry));
+    if (!known_[*oldest].waiting) oldest = evict(*oldest);
   }
+}
+
+// Returns the place behind it among the recently used.
+std::list<Ticket>::iterator Scheduler::evict(Ticket ticket) {
+  const Known& known = known_[ticket];
+  names_.erase(known.key);
+  const auto next = recently_.erase(known.used);
+  known_.erase(ticket);
+  Entry entry;
+  entry.kind = Entry::Kind::kEvict;
+  entry.ticket = ticket;
+  add(std::move(entry));
+  return next;
+}
+
+std::vector<int> Scheduler::members(int32_t set) const {
+  const auto it = sets_.find(set);
+  if (it != sets_.end()) return std::vector<int>(it->second.begin(), it->second.end());
+  std::vector<int> all;
+  for (int rank = 0; set == 0 && rank < ranks_; ++rank) all.push_back(rank);
+  return all;
 }
 
 std::vector<Entry> Scheduler::drain() { return std::exchange(entries_, {}); }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,16 +30,20 @@ class Scheduler {
     size_t cache_capacity = 1024;               // tickets kept
     int64_t cycle_ns = 0;                       // wait so long for more once something is complete
     int batches_in_flight = 2;
-    // Blocks that `elements` of `type` take in the data path.
     uint64_t block_bytes = 256 << 10;
+    bool fuse_groups = true;  // a group may share its batch with others
   };
-  explicit Scheduler(Limits limits);
+  explicit Scheduler(Limits limits, int ranks);
 
   // What all ranks together say.
   void take(Report report, int64_t now_ns);
 
   // Forms batches while fewer than the limit are in flight. `finished`: batches finished so far.
   void form(uint64_t finished, int64_t now_ns);
+
+  // The ranks of a process set; none if there is no such set.
+  std::vector<int> members(int32_t set) const;
+  const std::vector<int>& joined() const { return joined_; }  // in this round of joins
 
   // When form() has something to do that only waits for the clock; INT64_MAX if nothing.
   int64_t due_ns() const;
@@ -51,7 +56,7 @@ class Scheduler {
 
  private:
   struct Known {
-    std::string name;
+    OpKey key;
     std::string encoded;
     Description description;
     std::list<Ticket>::iterator used;  // place in recently_
@@ -59,18 +64,29 @@ class Scheduler {
   };
 
   void submit(const Report& report, int64_t now_ns);
-  void make_ready(Ticket ticket, int64_t now_ns);
+  void define(const Report& report);
+  void make_ready(const Ready& ready, int64_t now_ns);
+  std::string objection(const OpKey& key, const Description& description, bool joined) const;
+  void fail(const OpKey& key, std::string text);
+  void join(int rank);
+  void end_epoch();
   void touch(Ticket ticket);
   void evict_beyond_capacity();
-  bool fits_together(const Description& a, const Description& b) const;
-  void add_batch(std::vector<Ticket> tickets);
+  std::list<Ticket>::iterator evict(Ticket ticket);
+  bool fits_together(const Known& a, const Known& b) const;
+  void add_batch(std::vector<Ready> tickets);
+  void change_sets(const Description& description);
   void add(Entry entry) { entries_.push_back(std::move(entry)); }
 
   const Limits limits_;
-  std::unordered_map<std::string, Ticket> names_;
+  const int ranks_;
+  std::unordered_map<OpKey, Ticket, OpKeyHash> names_;
   std::unordered_map<Ticket, Known> known_;
+  std::map<int32_t, std::vector<int32_t>> sets_;  // members; the global set is not here
+  int32_t next_set_ = 1;
+  std::vector<int> joined_;     // ranks, in order
   std::list<Ticket> recently_;  // most recent first
-  std::deque<Ticket> ready_;    // complete, in order
+  std::deque<Ready> ready_;     // complete, in order
   int64_t first_ready_ns_ = 0;  // when the oldest of ready_ became so
   Ticket next_ticket_ = 1;
   uint64_t next_block_ = 0;
