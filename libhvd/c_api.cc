@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cmath>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
@@ -18,6 +18,7 @@
 #include "config.h"
 #include "libhvd/base/fd.h"
 #include "libhvd/hvd.h"
+#include "libhvd/requests.h"
 #include "libhvd/runtime.h"
 
 namespace {
@@ -79,6 +80,26 @@ void in_forked_child() {
   close_all_fds_after_fork();
 }
 
+Status no_such_set(int32_t id) {
+  return error(Code::kInvalid, "there is no process set %d", id);
+}
+
+RequestTensors one(const hvd_tensor* input, void* const* output) {
+  RequestTensors tensors;
+  tensors.inputs = input;
+  tensors.outputs = output;
+  return tensors;
+}
+
+RequestTensors group(int32_t count, const hvd_tensor* inputs, void* const* outputs) {
+  RequestTensors tensors;
+  tensors.inputs = inputs;
+  tensors.outputs = outputs;
+  tensors.count = count;
+  tensors.grouped = true;
+  return tensors;
+}
+
 template <typename Fn>
 int ask(Fn fn) {
   if (Runtime* runtime = open_runtime()) return fn(*runtime);
@@ -86,91 +107,64 @@ int ask(Fn fn) {
   return -1;
 }
 
-// Reads a tensor; the element count is in segment.elements.
-Status read_tensor(const hvd_tensor* tensor, Description* description, Segment* segment) {
-  if (tensor == nullptr) return error(Code::kInvalid, "the tensor is NULL");
-  if (!is_type(tensor->type)) {
-    return error(Code::kInvalid,
-                 "type %d is none of float32, float64, int32, int64 (HVD_FLOAT32, ...)",
-                 tensor->type);
-  }
-  if (tensor->ndim < 0 || tensor->ndim > HVD_MAX_DIMS) {
-    return error(Code::kInvalid, "ndim is %d, not 0 to %d", tensor->ndim, HVD_MAX_DIMS);
-  }
-  if (tensor->ndim > 0 && tensor->shape == nullptr) {
-    return error(Code::kInvalid, "the shape is NULL and ndim is %d", tensor->ndim);
-  }
-  if (tensor->device < HVD_HOST) {
-    return error(Code::kInvalid, "device is %d, neither HVD_HOST nor HVD_GPU(i)", tensor->device);
-  }
-  if (tensor->device != HVD_HOST) {
-    return error(Code::kInvalid,
-                 "the tensor is on GPU %d, and this release reads host memory only; copy it to "
-                 "host memory and submit that",
-                 tensor->device - HVD_GPU(0));
-  }
-  description->type = static_cast<DataType>(tensor->type);
-  int64_t elements = 1;
-  for (int i = 0; i < tensor->ndim; ++i) {
-    const int64_t extent = tensor->shape[i];
-    if (extent < 0) {
-      return error(Code::kInvalid, "shape[%d] is %lld, less than 0", i,
-                   static_cast<long long>(extent));
+// Submits what `make` makes of the set's team.
+template <typename Make>
+int submit(const char* name, int32_t process_set, hvd_handle* handle, Make make) {
+  return guarded([&]() -> Status {
+    if (handle == nullptr) return error(Code::kInvalid, "the handle is NULL");
+    Runtime* runtime = open_runtime();
+    if (runtime == nullptr) return not_initialized();
+    const std::shared_ptr<const Team> team = runtime->engine().sets().find(process_set);
+    if (team == nullptr) return no_such_set(process_set);
+    if (team->index < 0) {
+      return error(Code::kInvalid, "this rank, %d, is no member of process set %d",
+                   runtime->rank(), process_set);
     }
-    if (extent == 0) elements = 0;
-  }
-  for (int i = 0; i < tensor->ndim; ++i) {
-    const int64_t extent = tensor->shape[i];
-    if (__builtin_mul_overflow(elements, extent, &elements) || elements > (INT64_MAX >> 4)) {
-      return error(Code::kInvalid, "the tensor has more elements than memory has bytes");
-    }
-    description->shape.push_back(extent);
-  }
-  if (elements > 0 && tensor->data == nullptr) {
-    return error(Code::kInvalid, "the tensor's data is NULL and it has %lld elements",
-                 static_cast<long long>(elements));
-  }
-  segment->input = static_cast<const char*>(tensor->data);
-  segment->output = static_cast<char*>(tensor->data);
-  segment->elements = static_cast<size_t>(elements);
-  return ok_status();
+    RequestScope scope;
+    scope.name = name;
+    scope.set = process_set;
+    scope.team = team.get();
+    Expected<OperationPtr> operation = make(scope);
+    if (!operation.ok()) return operation.status();
+    Expected<int64_t> submitted = runtime->engine().submit(std::move(*operation));
+    if (!submitted.ok()) return submitted.status();
+    *handle = *submitted;
+    return ok_status();
+  });
 }
 
-Status check_output(const Description& description, const Segment& segment, void* output) {
-  if (segment.elements == 0) return ok_status();
-  if (output == nullptr) return error(Code::kInvalid, "the output is NULL");
-  const char* in = segment.input;
-  const char* out = static_cast<const char*>(output);
-  const size_t bytes = segment.elements * size_of(description.type);
-  if (in != out && in < out + bytes && out < in + bytes) {
-    return error(Code::kInvalid,
-                 "input and output overlap without being the same; give a separate output, or the "
-                 "input itself");
-  }
-  return ok_status();
-}
-
-Status submit(const char* name, Description description, Segment segment, hvd_handle* handle) {
-  if (handle == nullptr) return error(Code::kInvalid, "the handle is NULL");
+// A process set's team; null (and the text) if there is none.
+std::shared_ptr<const Team> team_of(int32_t id) {
   Runtime* runtime = open_runtime();
-  if (runtime == nullptr) return not_initialized();
-  const std::string text = name == nullptr ? "" : name;
-  if (text.size() > kMaxName) {
-    return error(Code::kInvalid, "the name has %zu bytes; %zu are the most", text.size(), kMaxName);
+  if (runtime == nullptr) {
+    last_error() = not_initialized().text();
+    return nullptr;
   }
-  Expected<int64_t> submitted =
-      runtime->engine().submit(text, std::move(description), std::move(segment));
-  if (!submitted.ok()) return submitted.status();
-  *handle = *submitted;
-  return ok_status();
+  std::shared_ptr<const Team> team = runtime->engine().sets().find(id);
+  if (team == nullptr) last_error() = no_such_set(id).text();
+  return team;
 }
 
-// A synchronous operation from an asynchronous one.
-template <typename Submit>
-int complete(Submit submit) {
-  hvd_handle handle = 0;
-  const int rc = submit(&handle);
-  return rc == HVD_OK ? hvd_wait(handle, -1) : rc;
+template <typename From>
+int copy_numbers(const std::vector<From>& from, int32_t* to, int32_t capacity) {
+  for (int32_t i = 0; i < capacity && i < static_cast<int32_t>(from.size()); ++i) {
+    to[i] = static_cast<int32_t>(from[static_cast<size_t>(i)]);
+  }
+  return static_cast<int>(from.size());
+}
+
+// The operation of a handle that is done; an error if there is none.
+Expected<OperationPtr> finished(hvd_handle handle) {
+  Runtime* runtime = forked.load() ? nullptr : the_runtime.load();
+  if (runtime == nullptr) return not_initialized();
+  OperationPtr operation = runtime->engine().find(handle);
+  if (operation == nullptr) {
+    return error(Code::kInvalid, "there is no handle %lld", static_cast<long long>(handle));
+  }
+  if (!operation->done.load()) {
+    return error(Code::kState, "%s is not done; wait for it first", operation->text().c_str());
+  }
+  return operation;
 }
 
 }  // namespace
@@ -240,75 +234,113 @@ int hvd_is_homogeneous(void) {
   return ask([](Runtime& r) { return r.layout().homogeneous() ? 1 : 0; });
 }
 
+int hvd_add_process_set_async(const int32_t* ranks, int32_t count, int32_t* id,
+                              hvd_handle* handle) {
+  return submit(nullptr, HVD_GLOBAL, handle, [&](const RequestScope& scope) {
+    return request_add_set(scope, ranks, count, id);
+  });
+}
+
+int hvd_remove_process_set_async(int32_t id, hvd_handle* handle) {
+  return submit(nullptr, HVD_GLOBAL, handle,
+                [&](const RequestScope& scope) { return request_remove_set(scope, id); });
+}
+
+int hvd_process_sets(int32_t* ids, int32_t capacity) {
+  return ask([&](Runtime& r) { return copy_numbers(r.engine().sets().ids(), ids, capacity); });
+}
+
+int hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t capacity) {
+  const std::shared_ptr<const Team> team = team_of(id);
+  return team == nullptr ? -1 : copy_numbers(team->ranks, ranks, capacity);
+}
+
+int hvd_process_set_rank(int32_t id) {
+  const std::shared_ptr<const Team> team = team_of(id);
+  if (team != nullptr && team->index < 0) {
+    last_error() = format("this rank is no member of process set %d", id);
+  }
+  return team == nullptr ? -1 : team->index;
+}
+
+int hvd_process_set_size(int32_t id) {
+  const std::shared_ptr<const Team> team = team_of(id);
+  return team == nullptr ? -1 : team->size;
+}
+
 int hvd_allreduce_async(const char* name, const hvd_tensor* input, void* output, int op,
-                        double prescale, double postscale, hvd_handle* handle) {
-  return guarded([&]() -> Status {
-    Description d;
-    Segment s;
-    d.kind = OpKind::kAllreduce;
-    if (Status bad = read_tensor(input, &d, &s); !bad.ok()) return bad;
-    if (Status bad = check_output(d, s, output); !bad.ok()) return bad;
-    if (op != HVD_AVERAGE && op != HVD_SUM) {
-      return error(Code::kInvalid, "op is %d, neither HVD_AVERAGE nor HVD_SUM", op);
-    }
-    if (!std::isfinite(prescale) || !std::isfinite(postscale)) {
-      return error(Code::kInvalid, "the scale factors are %g and %g; finite numbers are needed",
-                   prescale, postscale);
-    }
-    d.op = static_cast<ReduceOp>(op);
-    d.prescale = prescale;
-    d.postscale = postscale;
-    s.output = static_cast<char*>(output);
-    s.before.multiply = prescale;
-    s.after.multiply = postscale;
-    if (d.op == ReduceOp::kAverage) {
-      Runtime* runtime = open_runtime();
-      if (runtime == nullptr) return not_initialized();
-      s.after.divide = runtime->layout().size;
-    }
-    return submit(name, std::move(d), s, handle);
+                        double prescale, double postscale, int32_t process_set,
+                        hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_allreduce(scope, one(input, &output), {op, prescale, postscale});
   });
 }
 
-int hvd_broadcast_async(const char* name, const hvd_tensor* tensor, int root, hvd_handle* handle) {
-  return guarded([&]() -> Status {
-    Description d;
-    Segment s;
-    d.kind = OpKind::kBroadcast;
-    if (Status bad = read_tensor(tensor, &d, &s); !bad.ok()) return bad;
-    Runtime* runtime = open_runtime();
-    if (runtime == nullptr) return not_initialized();
-    if (root < 0 || root >= runtime->layout().size) {
-      return error(Code::kInvalid, "the root is %d, not a rank from 0 to %d", root,
-                   runtime->layout().size - 1);
-    }
-    d.root = root;
-    return submit(name, std::move(d), s, handle);
+int hvd_grouped_allreduce_async(const char* name, int32_t count, const hvd_tensor* inputs,
+                                void* const* outputs, int op, double prescale, double postscale,
+                                int32_t process_set, hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_allreduce(scope, group(count, inputs, outputs), {op, prescale, postscale});
   });
 }
 
-int hvd_barrier_async(hvd_handle* handle) {
-  return guarded([&]() -> Status {
-    Description d;
-    d.kind = OpKind::kBarrier;
-    return submit(nullptr, std::move(d), Segment(), handle);
+int hvd_allgather_async(const char* name, const hvd_tensor* input, int32_t process_set,
+                        hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_allgather(scope, one(input, nullptr));
   });
 }
 
-int hvd_allreduce(const char* name, const hvd_tensor* input, void* output, int op, double prescale,
-                  double postscale) {
-  return complete([&](hvd_handle* handle) {
-    return hvd_allreduce_async(name, input, output, op, prescale, postscale, handle);
+int hvd_grouped_allgather_async(const char* name, int32_t count, const hvd_tensor* inputs,
+                                int32_t process_set, hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_allgather(scope, group(count, inputs, nullptr));
   });
 }
 
-int hvd_broadcast(const char* name, const hvd_tensor* tensor, int root) {
-  return complete(
-      [&](hvd_handle* handle) { return hvd_broadcast_async(name, tensor, root, handle); });
+int hvd_broadcast_async(const char* name, const hvd_tensor* input, void* output, int root,
+                        int32_t process_set, hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_broadcast(scope, input, output, root);
+  });
 }
 
-int hvd_barrier(void) {
-  return complete([](hvd_handle* handle) { return hvd_barrier_async(handle); });
+int hvd_alltoall_async(const char* name, const hvd_tensor* input, const int64_t* splits,
+                       int64_t* received, int32_t process_set, hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_alltoall(scope, input, splits, received);
+  });
+}
+
+int hvd_reducescatter_async(const char* name, const hvd_tensor* input, void* output, int op,
+                            double prescale, double postscale, int32_t process_set,
+                            hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_reducescatter(scope, one(input, &output), {op, prescale, postscale});
+  });
+}
+
+int hvd_grouped_reducescatter_async(const char* name, int32_t count, const hvd_tensor* inputs,
+                                    void* const* outputs, int op, double prescale,
+                                    double postscale, int32_t process_set, hvd_handle* handle) {
+  return submit(name, process_set, handle, [&](const RequestScope& scope) {
+    return request_reducescatter(scope, group(count, inputs, outputs), {op, prescale, postscale});
+  });
+}
+
+int64_t hvd_reducescatter_rows(int64_t rows, int32_t process_set) {
+  const std::shared_ptr<const Team> team = team_of(process_set);
+  if (team == nullptr || team->index < 0 || rows < 0) return -1;
+  return static_cast<int64_t>(rows_of(static_cast<size_t>(rows), team->size, team->index).size());
+}
+
+int hvd_barrier_async(int32_t process_set, hvd_handle* handle) {
+  return submit(nullptr, process_set, handle, request_barrier);
+}
+
+int hvd_join_async(int32_t, int32_t* last, hvd_handle* handle) {
+  return submit(nullptr, HVD_GLOBAL, handle,
+                [&](const RequestScope& scope) { return request_join(scope, last); });
 }
 
 int hvd_poll(hvd_handle handle) {
@@ -326,6 +358,37 @@ int hvd_wait(hvd_handle handle, int64_t timeout_ms) {
     Runtime* runtime = forked.load() ? nullptr : the_runtime.load();
     if (runtime == nullptr) return not_initialized();
     return runtime->engine().wait(handle, timeout_ms);
+  });
+}
+
+int hvd_result(hvd_handle handle, int32_t index, hvd_tensor* tensor) {
+  return guarded([&]() -> Status {
+    if (tensor == nullptr) return error(Code::kInvalid, "the tensor is NULL");
+    const Expected<OperationPtr> found = finished(handle);
+    if (!found.ok()) return found.status();
+    const Operation& operation = **found;
+    if (!operation.status.ok()) return operation.status;
+    const size_t results = operation.result_shapes.size();
+    if (index < 0 || static_cast<size_t>(index) >= results) {
+      return error(Code::kInvalid, "%s has %zu results that belong to it, and none of number %d",
+                   operation.text().c_str(), results, index);
+    }
+    const size_t i = static_cast<size_t>(index);
+    tensor->data = operation.ragged[i]->data.get();
+    tensor->shape = operation.result_shapes[i].data();
+    tensor->ndim = static_cast<int32_t>(operation.result_shapes[i].size());
+    tensor->type = static_cast<int32_t>(operation.description.tensors[i].type);
+    tensor->device = HVD_HOST;
+    return ok_status();
+  });
+}
+
+int hvd_release(hvd_handle handle) {
+  return guarded([&]() -> Status {
+    const Expected<OperationPtr> found = finished(handle);
+    if (!found.ok()) return found.status();
+    the_runtime.load()->engine().release(handle);
+    return ok_status();
   });
 }
 

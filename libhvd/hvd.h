@@ -135,11 +135,14 @@ HVD_API int hvd_is_homogeneous(void);
 enum { HVD_GLOBAL = 0 };
 
 /* Makes a process set of [count] distinct [ranks], in any order. Collective: all ranks of the job
- * call it, with the same ranks; waits for them. [id] is set on success. HVD_ERR_MISMATCH also if
- * there is a set of these ranks. */
+ * call it, with the same ranks; waits for them. [id] is set on success (and belongs to the library
+ * until the handle is done). HVD_ERR_MISMATCH also if there is a set of these ranks. */
 HVD_API int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *id);
+HVD_API int hvd_add_process_set_async(const int32_t *ranks, int32_t count, int32_t *id,
+                                      hvd_handle *handle);
 /* Removes a set; its outstanding operations fail with HVD_ERR_INVALID. Collective like adding. */
 HVD_API int hvd_remove_process_set(int32_t id);
+HVD_API int hvd_remove_process_set_async(int32_t id, hvd_handle *handle);
 /* The ids of all sets, ascending, as far as [capacity] goes; returns how many there are, or -1 if
  * not initialised. [ids] may be NULL if [capacity] is 0. */
 HVD_API int hvd_process_sets(int32_t *ids, int32_t capacity);

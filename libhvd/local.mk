@@ -106,6 +106,7 @@ libhvd_libcore_la_SOURCES = \
   libhvd/data/sets.h \
   libhvd/data/types.cc \
   libhvd/data/types.h \
+  libhvd/engine/batches.cc \
   libhvd/engine/describe.cc \
   libhvd/engine/driver.cc \
   libhvd/engine/driver.h \
@@ -118,6 +119,11 @@ libhvd_libcore_la_SOURCES = \
   libhvd/engine/inspector.h \
   libhvd/engine/operation.cc \
   libhvd/engine/operation.h \
+  libhvd/engine/process_sets.cc \
+  libhvd/engine/process_sets.h \
+  libhvd/engine/stalls.cc \
+  libhvd/requests.cc \
+  libhvd/requests.h \
   libhvd/record.cc \
   libhvd/record.h \
   libhvd/runtime.cc \
@@ -155,7 +161,7 @@ libhvd_libcore_la_SOURCES += \
 endif
 
 # c_api.cc is here and not in libcore also because libtool links a library without a C++ source of its own with gcc.
-libhvd_libhvd_la_SOURCES = libhvd/c_api.cc
+libhvd_libhvd_la_SOURCES = libhvd/c_api.cc libhvd/synchronous.cc
 libhvd_libhvd_la_LIBADD = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la $(MPI_LIBS) $(PMIX_LIBS)
 libhvd_libhvd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,--version-script=$(top_srcdir)/libhvd/libhvd.map
 libhvd_libhvd_la_DEPENDENCIES = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.map

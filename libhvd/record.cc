@@ -40,6 +40,10 @@ std::optional<Record> decode(std::string_view bytes) {
   record.fusion_bytes = r.i64();
   record.cache_capacity = r.i64();
   record.cycle_ns = r.i64();
+  record.fuse_groups = r.u8() != 0;
+  record.wire = r.string();
+  record.stall_warn_ns = r.i64();
+  record.stall_stop_ns = r.i64();
   record.mpi = r.string();
   record.program_mpi.state = static_cast<ProgramMpi::State>(r.i32());
   record.program_mpi.rank = r.i32();
@@ -116,6 +120,10 @@ std::string Record::encode() const {
   w.i64(fusion_bytes);
   w.i64(cache_capacity);
   w.i64(cycle_ns);
+  w.u8(fuse_groups ? 1 : 0);
+  w.string(wire);
+  w.i64(stall_warn_ns);
+  w.i64(stall_stop_ns);
   w.string(mpi);
   w.i32(static_cast<int32_t>(program_mpi.state));
   w.i32(program_mpi.rank);

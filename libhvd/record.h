@@ -30,6 +30,10 @@ struct Record {
   int64_t fusion_bytes = 0;
   int64_t cache_capacity = 0;
   int64_t cycle_ns = 0;
+  bool fuse_groups = true;
+  std::string wire;  // HOROVOD_WIRE
+  int64_t stall_warn_ns = 0;
+  int64_t stall_stop_ns = 0;
   std::string mpi;  // HOROVOD_MPI
   ProgramMpi program_mpi;
   bool again = false;     // see Bootstrap::again

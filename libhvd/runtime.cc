@@ -41,6 +41,11 @@ constexpr int64_t kBlockOnSeveral = 1 << 20;
 // Blocks are whole pages, so every type's elements and every shard's cache lines fit.
 constexpr int64_t kBlockAlign = 4096;
 
+WireType wire_type(const std::string& setting) {
+  if (setting == "bf16") return WireType::kBfloat16;
+  return setting == "fp16" ? WireType::kFloat16 : WireType::kOwn;
+}
+
 }  // namespace
 
 struct Runtime::Meeting {
@@ -116,6 +121,12 @@ Status Runtime::meet(const Getenv& get) {
   record.fusion_bytes = settings_.number(Setting::kFusionThreshold);
   record.cache_capacity = settings_.number(Setting::kCacheCapacity);
   record.cycle_ns = settings_.ns(Setting::kCycleTime);
+  record.fuse_groups = !settings_.flag(Setting::kDisableGroupFusion);
+  record.wire = settings_.text(Setting::kWire);
+  if (!settings_.flag(Setting::kStallCheckDisable)) {
+    record.stall_warn_ns = settings_.ns(Setting::kStallWarn);
+    record.stall_stop_ns = settings_.ns(Setting::kStallAbort);
+  }
   record.mpi = settings_.text(Setting::kMpi);
 
   Expected<std::optional<Handoff>> handoff = read_handoff(get);
@@ -155,6 +166,9 @@ Status Runtime::connect() {
   parts.layout = layout_;
   for (const Record& record : records_) parts.hosts.push_back(record.host);
   set_shape(&parts);
+  parts.warn = [this](const std::string& text) {
+    log_.line(LogLevel::kWarning, "%s", text.c_str());
+  };
   const TcpWire::Config tree = tree_config();
   parts.bring_news = [tree](int to, const std::string& line) {
     // Best effort: neighbours that do not hear of it find out themselves.
@@ -206,6 +220,10 @@ void Runtime::set_shape(Engine::Parts* parts) const {
   parts->limits.cache_capacity = static_cast<size_t>(root.cache_capacity);
   parts->limits.cycle_ns = root.cycle_ns;
   parts->limits.block_bytes = static_cast<uint64_t>(block_bytes);
+  parts->limits.fuse_groups = root.fuse_groups;
+  parts->wire = wire_type(root.wire);
+  parts->stalls.warn_ns = root.stall_warn_ns;
+  parts->stalls.stop_ns = root.stall_stop_ns;
 }
 
 Status Runtime::connect_node(Engine::Parts* parts, Deadline deadline) {

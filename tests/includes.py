@@ -29,7 +29,9 @@ ROOMS = {
     "libhvd/engine/": ENGINE,
     "libhvd/record.": ["libhvd/transport/program_mpi.h"] + TOPO,
     "libhvd/runtime.": ["libhvd/record.h", "libhvd/transport", "pmix"] + ENGINE,
-    "libhvd/c_api.": ["libhvd/runtime.h", "libhvd/hvd.h"] + BASE,
+    "libhvd/requests.": ["libhvd/hvd.h"] + ENGINE,
+    "libhvd/c_api.": ["libhvd/runtime.h", "libhvd/requests.h", "libhvd/hvd.h"] + BASE,
+    "libhvd/synchronous.": ["libhvd/hvd.h"],
     "libhvd/hvd.h": [],
     # How a process was started is pure, and hvd-info's answer must be hvd_init's.
     "libhvd/tools/": ["libhvd/hvd.h", "pmix/launch.h", "spank/bind.h", "spank/topology.h"] + BASE,

@@ -24,6 +24,7 @@ enum class Code : int {
   kTimeout = 6,   // a deadline passed
   kSystem = 7,    // the operating system, PMIx or MPI refused something
   kInternal = 8,  // a promise inside the library did not hold
+  kStalled = 9,   // an operation was not submitted by all ranks in time
 };
 
 class [[nodiscard]] Status {

@@ -216,12 +216,6 @@ bool Scheduler::fits_together(const Known& a, const Known& b) const {
     case OpKind::kAlltoall:
     case OpKind::kBarrier:
       return true;
-<<<<<<< HEAD
-    case OpKind::kAllgather:
-    case OpKind::kAlltoall:
-    case OpKind::kReducescatter:
-=======
->>>>>>> 0df9a32 (wip)
     case OpKind::kJoin:
     case OpKind::kAddSet:
     case OpKind::kRemoveSet:

@@ -60,6 +60,7 @@ Entry StallWatch::ask(const Report& report, std::vector<int> members,
   question.stall.key = report.key;
   question.stall.kind = report.text;
   question.stall.final = report.final;
+  question.stall.reporter = report.rank;
   for (int rank : members) {
     const bool has_joined = std::find(joined.begin(), joined.end(), rank) != joined.end();
     (has_joined ? question.stall.ready : question.asked).push_back(rank);
@@ -97,8 +98,9 @@ std::vector<Stall> StallWatch::finished(int64_t now_ns) {
       }
     }
     std::sort(stall.ready.begin(), stall.ready.end());
-    // Nobody missing: it came while we asked.
-    if (!stall.missing.empty()) stalls.push_back(std::move(stall));
+    // Otherwise it came while we asked.
+    const bool still = std::binary_search(stall.ready.begin(), stall.ready.end(), stall.reporter);
+    if (still && !stall.missing.empty()) stalls.push_back(std::move(stall));
     it = open_.erase(it);
   }
   return stalls;

@@ -22,6 +22,7 @@ namespace hvd {
 struct Stall {
   OpKey key;
   std::string kind;        // "allreduce"
+  int reporter = 0;        // the rank that noticed
   bool final = false;      // it has waited too long: the job gives up
   std::vector<int> ready;  // members that have submitted it, or joined; ascending
   struct Missing {

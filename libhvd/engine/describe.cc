@@ -39,13 +39,17 @@ Json describe_layout(const Layout& layout, int rank, const std::vector<std::stri
 
 Json describe_operation(const Operation& operation, const char* state, int64_t now) {
   const Description& description = operation.description;
+  // Of a group its first tensor.
+  const bool has_type = !description.tensors.empty();
+  const TensorShape tensor = has_type ? description.tensors[0] : TensorShape();
   Json shape = Json::array();
-  for (int64_t extent : description.shape) shape.add(extent);
-  const bool has_type = description.kind != OpKind::kBarrier;
+  for (int64_t extent : tensor.shape) shape.add(extent);
   return Json::object()
-      .set("name", operation.name)
-      .set("kind", name_of(description.kind))
-      .set("type", has_type ? Json(name_of(description.type)) : Json())
+      .set("name", operation.key.name)
+      .set("process_set", operation.key.set)
+      .set("kind", description.kind_text())
+      .set("tensors", description.tensors.size())
+      .set("type", has_type ? Json(name_of(tensor.type)) : Json())
       .set("shape", has_type ? std::move(shape) : Json())
       .set("device", has_type ? Json(name_of(description.device)) : Json())
       .set("age_ms", (now - operation.submitted_ns) / kNsPerMs)
@@ -88,7 +92,7 @@ std::string Engine::describe() {
                  .set("layout", describe_layout(parts_.layout, parts_.rank, parts_.hosts))
                  .set("epoch", epoch_.load())
                  .set("uptime_ms", (now_ns() - opened_ns_.load()) / kNsPerMs)
-                 .set("batches", stream_.finished() + empty_batches_)
+                 .set("batches", finished_batches_)
                  .set("bytes", finished_bytes_);
   for (const Json& part : {describe_operations(), parts_.about}) {
     for (const auto& [key, value] : part.members()) all.set(key, value);

@@ -2,6 +2,7 @@
 //
 // How an engine ends: deaths of others, shutdown and the next epoch, and the end of the process.
 #include <memory>
+#include <utility>
 
 #include "libhvd/control/tree.h"
 #include "libhvd/engine/engine.h"
@@ -56,12 +57,14 @@ Control::Events Engine::control_events() {
     fate_->neighbour_gone(node, why, in_order || granted_.load() || finalize_.load());
   };
   events.broken = [this](int rank, const char* what) { fate_->broken(rank, what); };
+  events.stalled = [this](const Stall& stall) { tell_stall(stall); };
   return events;
 }
 
 void Engine::fail_waiting(const Status& status) {
-  for (auto& [name, operation] : waiting_) table_.finish(operation.get(), status);
+  for (auto& [key, operation] : waiting_) table_.finish(operation.get(), status);
   waiting_.clear();
+  if (join_ != nullptr) table_.finish(std::exchange(join_, nullptr).get(), status);
 }
 
 void Engine::fail_everything(const Status& status) {
@@ -71,9 +74,8 @@ void Engine::fail_everything(const Status& status) {
     failed_.store(true);
   }
   for (OperationPtr& operation : table_.take_added()) table_.finish(operation.get(), status);
-  for (auto& [name, operation] : waiting_) table_.finish(operation.get(), status);
+  fail_waiting(status);
   for (auto& [handle, operation] : running_) table_.finish(operation.get(), status);
-  waiting_.clear();
   running_.clear();
   running_count_.store(0);
 }
@@ -143,7 +145,10 @@ Status Engine::meet(Deadline deadline) {
   description.kind = OpKind::kBarrier;
   board_.set_started();
   say_presence(Board::Presence::kHere);
-  Expected<int64_t> handle = submit("horovod.start", description, Segment());
+  auto barrier = std::make_shared<Operation>();
+  barrier->key.name = "horovod.start";
+  barrier->description = description;
+  Expected<int64_t> handle = submit(barrier);
   if (!handle.ok()) return handle.status();
   const OperationPtr operation = table_.find(*handle);
   const auto done = [&] { return operation->done.load(); };

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <numeric>
 #include <utility>
 
 namespace hvd {
@@ -56,10 +55,8 @@ Engine::Engine(Parts parts)
           parts_.geometry,
           parts_.node->base() + page_align(Board::bytes(parts_.node->local_size())),
           parts_.channel.get(), [this] { board_.rouse(); },
-          [this](int local_rank) { board_.wake(local_rank); }) {
-  std::vector<int> everybody(static_cast<size_t>(parts_.layout.size));
-  std::iota(everybody.begin(), everybody.end(), 0);
-  world_ = std::make_shared<const Team>(Team::of(parts_.layout, parts_.rank, everybody));
+          [this](int local_rank) { board_.wake(local_rank); }),
+      sets_(parts_.layout, parts_.rank) {
   publish_cpus(&board_);
   fate_ = std::make_unique<Fate>(parts_.layout, parts_.rank, parts_.hosts, &board_,
                                  parts_.stderr_fd, fate_events());
@@ -76,14 +73,10 @@ Engine::Engine(Parts parts)
 
 Engine::~Engine() { driver_->stop(); }
 
-Expected<int64_t> Engine::submit(std::string name, Description description, Segment segment) {
+Expected<int64_t> Engine::submit(OperationPtr operation) {
   if (!open()) return error(Code::kState, "hvd_init has not been called, or hvd_shutdown has");
   if (failed()) return failure_;
-  auto operation = std::make_shared<Operation>();
-  operation->name = std::move(name);
-  operation->encoded = description.encode();
-  operation->description = std::move(description);
-  operation->segment = segment;
+  operation->encoded = operation->description.encode();
   operation->submitted_ns = now_ns();
   if (Status s = table_.add(operation); !s.ok()) return s;
   board_.wake(parts_.node->local_rank());
@@ -111,10 +104,11 @@ bool Engine::look() {
   }
   bool moved = run_tasks();
   moved |= take_added();
-  moved |= control_->progress(stream_.finished() + empty_batches_, now);
+  moved |= control_->progress(finished_batches_, now);
   moved |= take_entries();
   moved |= move_stream(now);
   moved |= fate_->check_suspicion(now);
+  if (stalls_watched() && now >= next_stall_check_ns_) check_stalls(now);
   if (now > channel_error_due_ns_) {
     fail_everything(channel_error_);
     moved = true;
@@ -134,10 +128,18 @@ bool Engine::take_added() {
   for (OperationPtr& operation : table_.take_added()) {
     if (Status s = reason_not_to_run(); !s.ok()) {
       table_.finish(operation.get(), s);
-      continue;
+    } else if (sets_.find(operation->key.set) == nullptr) {
+      table_.finish(operation.get(), set_is_gone(operation->key.set));
+    } else if (operation->description.kind == OpKind::kJoin) {
+      join_ = operation;
+      Report report;
+      report.kind = Report::Kind::kJoin;
+      report.rank = parts_.rank;
+      control_->say(std::move(report));
+    } else {
+      waiting_[operation->key] = operation;
+      control_->announce(operation->key, operation->encoded);
     }
-    waiting_[operation->name] = operation;
-    control_->announce(operation->name, operation->encoded);
   }
   return true;
 }
@@ -159,13 +161,22 @@ void Engine::apply(const Entry& entry) {
       start_batch(entry);
       return;
     case Entry::Kind::kFail: {
-      auto it = waiting_.find(entry.name);
+      auto it = waiting_.find(entry.key);
       if (it == waiting_.end()) return;
       const OperationPtr operation = it->second;
       waiting_.erase(it);
       table_.finish(operation.get(), Status(Code::kMismatch, entry.text));
       return;
     }
+    case Entry::Kind::kJoined:
+      finish_join(entry.rank);
+      return;
+    case Entry::Kind::kAsk:
+      answer(entry);
+      return;
+    case Entry::Kind::kStop:
+      fail_everything(Status(Code::kStalled, entry.text));
+      return;
     case Entry::Kind::kLeft:
       stopped_ = Status(Code::kShutDown, fate_->rank_on_host(entry.rank) + " has shut down");
       somebody_left_.store(true);
@@ -174,6 +185,7 @@ void Engine::apply(const Entry& entry) {
     case Entry::Kind::kEpochEnd:
       fail_waiting(Status(Code::kShutDown, "shut down"));
       stopped_ = ok_status();
+      sets_.begin_epoch();
       somebody_left_.store(false);
       epoch_.fetch_add(1);
       return;
@@ -191,51 +203,6 @@ void Engine::apply(const Entry& entry) {
   }
 }
 
-void Engine::start_batch(const Entry& entry) {
-  std::vector<OperationPtr> operations;
-  for (const std::string& name : control_->names_of(entry)) {
-    auto it = waiting_.find(name);
-    if (it == waiting_.end()) break;
-    operations.push_back(it->second);
-    waiting_.erase(it);
-  }
-  if (operations.size() != entry.tickets.size()) {
-    fate_->broken(parts_.layout.leader(0), "scheduled what was not submitted");
-    return;
-  }
-  start_stream(entry, operations);
-}
-
-void Engine::start_stream(const Entry& entry, const std::vector<OperationPtr>& operations) {
-  const Description& first = operations[0]->description;
-  std::vector<Segment> segments;
-  size_t elements = 0;
-  for (const OperationPtr& operation : operations) {
-    if (operation->segment.elements == 0) {
-      table_.finish(operation.get(), ok_status());
-      continue;
-    }
-    Segment segment = operation->segment;
-    segment.cookie = static_cast<uint64_t>(operation->handle);
-    elements += segment.elements;
-    segments.push_back(segment);
-    running_[segment.cookie] = operation;
-    running_count_.store(running_.size());
-  }
-  if (segments.empty()) {
-    ++empty_batches_;
-    return;
-  }
-  BatchOrder order;
-  order.kind = first.kind;
-  order.type = first.type;
-  order.op = first.op;
-  order.elements = elements;
-  order.first_block = entry.first_block;
-  order.root = first.root;
-  stream_.add(Batch(world_, plan_batch(parts_.geometry, *world_, order), std::move(segments)));
-}
-
 bool Engine::move_stream(int64_t now) {
   bool moved = false;
   if (stream_.must_poll()) {
@@ -250,14 +217,10 @@ bool Engine::move_stream(int64_t now) {
                                                     : kFlushRarelyEveryNs);
   }
   Status s = stream_.step(&moved, [this](const Batch& batch) {
-    for (const Segment& segment : batch.segments()) {
-      auto it = running_.find(segment.cookie);
-      const OperationPtr operation = it->second;
-      running_.erase(it);
-      running_count_.store(running_.size());
-      finished_bytes_ += segment.elements * size_of(operation->description.type);
-      table_.finish(operation.get(), ok_status());
-    }
+    for (const Segment& segment : batch.segments()) finish_segment(segment);
+    if (--runs_left_.front() > 0) return;
+    runs_left_.pop_front();
+    ++finished_batches_;
   });
   if (!s.ok()) {
     note_channel_error(s);
@@ -287,12 +250,16 @@ Status Engine::wait(int64_t handle, int64_t timeout_ms) {
                  static_cast<long long>(handle));
   }
   const Deadline deadline = timeout_ms < 0 ? Deadline::never() : Deadline::after_ms(timeout_ms);
-  if (!driver_->drive_until([&] { return operation->done.load(); }, deadline)) {
-    return error(Code::kTimeout, "%s \"%s\" is not done after %lld ms",
-                 name_of(operation->description.kind), operation->name.c_str(),
-                 static_cast<long long>(timeout_ms));
+  if (!operation->done.load()) {
+    note_wait(operation, true);
+    const bool done = driver_->drive_until([&] { return operation->done.load(); }, deadline);
+    note_wait(operation, false);
+    if (!done) {
+      return error(Code::kTimeout, "%s is not done after %lld ms", operation->text().c_str(),
+                   static_cast<long long>(timeout_ms));
+    }
   }
-  table_.release(handle);
+  if (!operation->status.ok() || !operation->has_result()) table_.release(handle);
   return operation->status;
 }
 
@@ -326,6 +293,7 @@ void Engine::sleep(Deadline deadline) {
   }
   if (!failed() && stream_.must_poll()) due = std::min(due, now + kPollNs);
   if (!failed() && parts_.channel != nullptr) due = std::min(due, next_flush_ns_);
+  if (!failed() && stalls_watched() && !waiting_.empty()) due = std::min(due, next_stall_check_ns_);
   if (!failed() && control_->backlog()) due = std::min(due, now + kBacklogNs);
   timespec left{};
   timespec* timeout = nullptr;

@@ -12,8 +12,10 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,10 +27,17 @@
 #include "libhvd/engine/fate.h"
 #include "libhvd/engine/inspector.h"
 #include "libhvd/engine/operation.h"
+#include "libhvd/engine/process_sets.h"
 #include "libhvd/transport/channel.h"
 #include "libhvd/transport/node_link.h"
 
 namespace hvd {
+
+// How long an operation may wait for ranks that have not submitted it; 0: for ever.
+struct StallLimits {
+  int64_t warn_ns = 0;
+  int64_t stop_ns = 0;
+};
 
 class Engine {
  public:
@@ -42,6 +51,10 @@ class Engine {
     std::unique_ptr<Channel> channel;  // jobs with several nodes
     Geometry geometry;
     Scheduler::Limits limits;
+    WireType wire = WireType::kOwn;  // of sums between nodes
+    StallLimits stalls;
+    // Says a warning to the user; the root's is called.
+    std::function<void(const std::string& text)> warn = [](const std::string&) {};
     // Takes the line to the leader of a neighbour node, when the own leader is dead.
     std::function<void(int node, const std::string& line)> bring_news;
     int stderr_fd = 2;
@@ -55,12 +68,16 @@ class Engine {
   explicit Engine(Parts parts);
   ~Engine();
 
-  // Starts an operation; `description` and `segment` are complete. The name may be empty.
-  Expected<int64_t> submit(std::string name, Description description, Segment segment);
+  // Starts an operation, which is complete but for its handle. The name may be empty.
+  Expected<int64_t> submit(OperationPtr operation);
+
+  const ProcessSets& sets() const { return sets_; }
 
   bool poll(int64_t handle);                        // done, or no such handle
-  Status wait(int64_t handle, int64_t timeout_ms);  // releases the handle unless kTimeout
+  // Releases the handle unless kTimeout, or there is a result.
+  Status wait(int64_t handle, int64_t timeout_ms);
   OperationPtr find(int64_t handle) { return table_.find(handle); }
+  void release(int64_t handle) { table_.release(handle); }
 
   // Ends this epoch for this rank: see hvd_shutdown. At most until the deadline.
   Status shutdown(Deadline deadline);
@@ -104,7 +121,20 @@ class Engine {
   void note_channel_error(const Status& status);
   void apply(const Entry& entry);
   void start_batch(const Entry& entry);
-  void start_stream(const Entry& entry, const std::vector<OperationPtr>& operations);
+  OperationPtr take_operation(const Ready& ready);
+  void start_runs(const Entry& entry, const std::shared_ptr<const Team>& team,
+                  std::vector<OperationPtr> operations);
+  void finish_without_data(const OperationPtr& operation);
+  void finish_segment(const Segment& segment);
+  void finish_well(Operation* operation);
+  void finish_join(int last);
+  void remove_set(int32_t set);
+  void check_stalls(int64_t now);
+  void answer(const Entry& question);
+  std::string waits_in() const;
+  void tell_stall(const Stall& stall);
+  void note_wait(const OperationPtr& operation, bool begins);
+  bool stalls_watched() const { return parts_.stalls.warn_ns > 0 || parts_.stalls.stop_ns > 0; }
   void fail_waiting(const Status& status);
   void fail_everything(const Status& status);
   Status reason_not_to_run() const;
@@ -125,9 +155,16 @@ class Engine {
   std::unique_ptr<Control> control_;
   OperationTable table_;
 
-  std::unordered_map<std::string, OperationPtr> waiting_;  // announced, not in a batch
-  std::unordered_map<uint64_t, OperationPtr> running_;     // in the stream, by handle
-  uint64_t empty_batches_ = 0;                             // finished without the stream
+  ProcessSets sets_;
+  std::unordered_map<OpKey, OperationPtr, OpKeyHash> waiting_;  // announced, not in a batch
+  std::unordered_map<uint64_t, OperationPtr> running_;          // in the stream, by handle
+  OperationPtr join_;               // this rank has joined
+  std::deque<size_t> runs_left_;    // of the batches in the stream, in order
+  uint64_t finished_batches_ = 0;   // in the life of this object
+  int64_t next_stall_check_ns_ = 0;
+
+  mutable std::mutex waits_mutex_;
+  std::vector<OperationPtr> waits_;  // the user's threads are in wait() for these
   Status stopped_;       // why nothing can be agreed on in this epoch (driver's thread)
   bool spread_ = false;  // the line went to the neighbours
 

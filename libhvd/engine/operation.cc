@@ -5,21 +5,30 @@
 
 namespace hvd {
 
+Status set_is_gone(int32_t set) {
+  return error(Code::kInvalid, "process set %d was removed", set);
+}
+
 Status OperationTable::add(const OperationPtr& operation) {
   std::lock_guard<std::mutex> lock(mutex_);
-  uint64_t& counter = unnamed_[static_cast<size_t>(operation->description.kind)];
-  const bool unnamed = operation->name.empty();
-  if (unnamed) {
-    operation->name = format("%s.noname.%llu", name_of(operation->description.kind),
-                             static_cast<unsigned long long>(counter));
+  const OpKind kind = operation->description.kind;
+  if (joined_) {
+    return error(Code::kInvalid, "%s: this rank has joined; wait for the join first",
+                 operation->description.kind_text().c_str());
   }
-  if (!names_.insert(operation->name).second) {
+  uint64_t& counter = unnamed_[{operation->key.set, kind}];
+  const bool unnamed = operation->key.name.empty();
+  if (unnamed) {
+    operation->key.name =
+        format("%s.noname.%llu", name_of(kind), static_cast<unsigned long long>(counter));
+  }
+  if (!names_.insert(operation->key).second) {
     return error(Code::kInvalid,
-                 "%s \"%s\" is in flight already; wait for it, or give each operation a name of "
-                 "its own",
-                 name_of(operation->description.kind), operation->name.c_str());
+                 "%s is in flight already; wait for it, or give each operation a name of its own",
+                 operation->text().c_str());
   }
   if (unnamed) ++counter;
+  if (kind == OpKind::kJoin) joined_ = true;
   operation->handle = next_handle_++;
   by_handle_[operation->handle] = operation;
   added_.push_back(operation);
@@ -36,7 +45,8 @@ std::vector<OperationPtr> OperationTable::take_added() {
 void OperationTable::finish(Operation* operation, Status status) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    names_.erase(operation->name);
+    names_.erase(operation->key);
+    if (operation->description.kind == OpKind::kJoin) joined_ = false;
   }
   operation->status = std::move(status);
   operation->done.store(true, std::memory_order_seq_cst);
@@ -44,7 +54,7 @@ void OperationTable::finish(Operation* operation, Status status) {
 
 void OperationTable::begin_epoch() {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (uint64_t& counter : unnamed_) counter = 0;
+  unnamed_.clear();
 }
 
 std::vector<OperationPtr> OperationTable::unfinished() {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,22 +22,43 @@ namespace hvd {
 
 struct Operation {
   int64_t handle = 0;
-  std::string name;
+  OpKey key;
   Description description;
   std::string encoded;  // the description
   int64_t submitted_ns = 0;
-  Segment segment;
+
+  // By tensor. Byte kinds (see Run) count bytes here.
+  std::vector<Segment> segments;
+  // By tensor, of an allgather or alltoall: what the segments point to.
+  std::vector<std::unique_ptr<Ragged>> ragged;
+  std::vector<std::vector<int64_t>> result_shapes;  // valid once done well
+
+  int64_t* received = nullptr;  // of an alltoall, the user's: rows from each member
+  int32_t* number = nullptr;    // the user's: who joined last, or the id of a new set
+
+  size_t pending = 0;    // segments in the stream
+  bool warned = false;   // that it stalls
+  bool given_up = false;  // the same, for the last time
+
   Status status;  // valid once done
   std::atomic<bool> done{false};
+
+  // What comes of it belongs to the handle.
+  bool has_result() const { return !ragged.empty(); }
+  std::string text() const { return description.kind_text() + " \"" + key.name + "\""; }
 };
 
 using OperationPtr = std::shared_ptr<Operation>;
 
-// Thread-safe. A name is taken from add() until finish().
+// What operations of a set end with that was removed.
+Status set_is_gone(int32_t set);
+
+// Thread-safe. A name is taken from add() until finish(). Between a join and its end nothing can be
+// added.
 class OperationTable {
  public:
-  // Gives the operation a handle; an empty name gets one from a counter per kind of operation,
-  // which only calls that succeed advance. kInvalid if the name is in flight.
+  // Gives the operation a handle; an empty name gets one from a counter per set and kind of
+  // operation, which only calls that succeed advance. kInvalid if the name is in flight.
   Status add(const OperationPtr& operation);
 
   // What was added since the last call, in order.
@@ -58,9 +80,10 @@ class OperationTable {
  private:
   std::mutex mutex_;
   int64_t next_handle_ = 1;
-  uint64_t unnamed_[kOpKinds] = {};  // by OpKind
+  std::map<std::pair<int32_t, OpKind>, uint64_t> unnamed_;
+  bool joined_ = false;
   std::unordered_map<int64_t, OperationPtr> by_handle_;
-  std::unordered_set<std::string> names_;
+  std::unordered_set<OpKey, OpKeyHash> names_;
   std::vector<OperationPtr> added_;
   std::atomic<uint32_t> added_count_{0};
 };
