@@ -245,7 +245,7 @@ void Training::broadcast_weights() {
   for (Parameter& parameter : network_.parameters()) {
     const hvd_tensor tensor{parameter.value.data(), parameter.shape.data(),
                             static_cast<int32_t>(parameter.shape.size()), HVD_FLOAT32, HVD_HOST};
-    check(hvd_broadcast(parameter.name.c_str(), &tensor, 0));
+    check(hvd_broadcast(parameter.name.c_str(), &tensor, tensor.data, 0, HVD_GLOBAL));
   }
 }
 
@@ -279,7 +279,7 @@ Network::Outcome Training::step(const int* indices) {
                               static_cast<int32_t>(parameter.shape.size()), HVD_FLOAT32, HVD_HOST};
     hvd_handle handle = 0;
     check(hvd_allreduce_async(parameter.name.c_str(), &gradient, parameter.gradient.data(),
-                              HVD_AVERAGE, 1.0, 1.0, &handle));
+                              HVD_AVERAGE, 1.0, 1.0, HVD_GLOBAL, &handle));
     in_flight.push_back({&parameter, handle});
   });
   for (const InFlight& sent : in_flight) {
@@ -315,7 +315,7 @@ double Training::test_accuracy() {
   }
   const int64_t shape = 1;
   const hvd_tensor count{&correct, &shape, 1, HVD_INT64, HVD_HOST};
-  check(hvd_allreduce("correct", &count, &correct, HVD_SUM, 1.0, 1.0));
+  check(hvd_allreduce("correct", &count, &correct, HVD_SUM, 1.0, 1.0, HVD_GLOBAL));
   return static_cast<double>(correct) / test_.count;
 }
 

@@ -80,9 +80,7 @@ void in_forked_child() {
   close_all_fds_after_fork();
 }
 
-Status no_such_set(int32_t id) {
-  return error(Code::kInvalid, "there is no process set %d", id);
-}
+Status no_such_set(int32_t id) { return error(Code::kInvalid, "there is no process set %d", id); }
 
 RequestTensors one(const hvd_tensor* input, void* const* output) {
   RequestTensors tensors;
@@ -117,8 +115,8 @@ int submit(const char* name, int32_t process_set, hvd_handle* handle, Make make)
     const std::shared_ptr<const Team> team = runtime->engine().sets().find(process_set);
     if (team == nullptr) return no_such_set(process_set);
     if (team->index < 0) {
-      return error(Code::kInvalid, "this rank, %d, is no member of process set %d",
-                   runtime->rank(), process_set);
+      return error(Code::kInvalid, "this rank, %d, is no member of process set %d", runtime->rank(),
+                   process_set);
     }
     RequestScope scope;
     scope.name = name;
@@ -321,8 +319,8 @@ int hvd_reducescatter_async(const char* name, const hvd_tensor* input, void* out
 }
 
 int hvd_grouped_reducescatter_async(const char* name, int32_t count, const hvd_tensor* inputs,
-                                    void* const* outputs, int op, double prescale,
-                                    double postscale, int32_t process_set, hvd_handle* handle) {
+                                    void* const* outputs, int op, double prescale, double postscale,
+                                    int32_t process_set, hvd_handle* handle) {
   return submit(name, process_set, handle, [&](const RequestScope& scope) {
     return request_reducescatter(scope, group(count, inputs, outputs), {op, prescale, postscale});
   });

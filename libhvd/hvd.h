@@ -193,7 +193,8 @@ HVD_API int hvd_broadcast_async(const char *name, const hvd_tensor *input, void 
  * [splits] rows for each member, in the order of ranks, adding up to the rows there are; NULL: the
  * same number for each. [received] (one entry for each member; may be NULL) is set to the number of
  * rows that came from each, and belongs to the library until the handle is done. Inputs have one
- * dimension or more and agree in all but the first. The result belongs to the handle: hvd_result. */
+ * dimension or more and agree in all but the first. The result belongs to the handle: hvd_result.
+ */
 HVD_API int hvd_alltoall_async(const char *name, const hvd_tensor *input, const int64_t *splits,
                                int64_t *received, int32_t process_set, hvd_handle *handle);
 
@@ -265,9 +266,9 @@ HVD_API int hvd_release(hvd_handle handle);
 HVD_API const char *hvd_error(hvd_handle handle);
 
 /* Writes a timeline of this rank's operations from here on (Chrome trace events, JSON, valid at
- * every moment) to [path]: %r rank, %j job, %s step, %h host, %% a percent sign. [mark_cycles]: also
- * a mark for each batch that is scheduled. Replaces one that is being written. HVD_ERR_SYSTEM if
- * the file cannot be opened. */
+ * every moment) to [path]: %r rank, %j job, %s step, %h host, %% a percent sign. [mark_cycles]:
+ * also a mark for each batch that is scheduled. Replaces one that is being written. HVD_ERR_SYSTEM
+ * if the file cannot be opened. */
 HVD_API int hvd_start_timeline(const char *path, int mark_cycles);
 /* Ends it; HVD_OK also if there is none. */
 HVD_API int hvd_stop_timeline(void);

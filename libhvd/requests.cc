@@ -206,8 +206,8 @@ Result read_tensors(const RequestScope& scope, OpKind kind, const RequestTensors
   if (Status s = check_count(tensors); !s.ok()) return s;
   operation->description.grouped = tensors.grouped;
   for (int32_t i = 0; i < tensors.count; ++i) {
-    Status s = add_tensor(tensors.inputs == nullptr ? nullptr : &tensors.inputs[i],
-                          operation.get());
+    Status s =
+        add_tensor(tensors.inputs == nullptr ? nullptr : &tensors.inputs[i], operation.get());
     if (s.ok()) s = each(i, operation.get());
     if (!s.ok()) return about_tensor(s, tensors, i);
   }
@@ -260,11 +260,12 @@ Result request_reducescatter(const RequestScope& scope, const RequestTensors& te
 }
 
 Result request_allgather(const RequestScope& scope, const RequestTensors& tensors) {
-  Result made = read_tensors(scope, OpKind::kAllgather, tensors, [&](int32_t, Operation* operation) {
-    Status s = need_rows(*operation);
-    if (s.ok()) make_ragged(scope, operation);
-    return s;
-  });
+  Result made =
+      read_tensors(scope, OpKind::kAllgather, tensors, [&](int32_t, Operation* operation) {
+        Status s = need_rows(*operation);
+        if (s.ok()) make_ragged(scope, operation);
+        return s;
+      });
   if (made.ok()) count_bytes(made->get());
   return made;
 }

@@ -221,7 +221,7 @@ void Runtime::set_shape(Engine::Parts* parts) const {
   parts->limits.cycle_ns = root.cycle_ns;
   parts->limits.block_bytes = static_cast<uint64_t>(block_bytes);
   parts->limits.fuse_groups = root.fuse_groups;
-  parts->wire = wire_type(root.wire);
+  parts->wire_type = wire_type(root.wire);
   parts->stalls.warn_ns = root.stall_warn_ns;
   parts->stalls.stop_ns = root.stall_stop_ns;
 }

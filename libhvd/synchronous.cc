@@ -28,9 +28,8 @@ int complete_with(hvd_handle* result, Submit submit) {
 extern "C" {
 
 int hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id) {
-  return complete([&](hvd_handle* handle) {
-    return hvd_add_process_set_async(ranks, count, id, handle);
-  });
+  return complete(
+      [&](hvd_handle* handle) { return hvd_add_process_set_async(ranks, count, id, handle); });
 }
 
 int hvd_remove_process_set(int32_t id) {

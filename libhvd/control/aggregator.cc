@@ -208,10 +208,10 @@ void Aggregator::note_joined(Set* set) {
   if (joined_.empty()) return;
   for (size_t child = 0; child < set->members.size(); ++child) {
     const std::vector<int>& members = set->members[child];
-    set->joined[child] = !members.empty() &&
-                         std::all_of(members.begin(), members.end(), [&](int rank) {
-                           return std::find(joined_.begin(), joined_.end(), rank) != joined_.end();
-                         });
+    set->joined[child] =
+        !members.empty() && std::all_of(members.begin(), members.end(), [&](int rank) {
+          return std::find(joined_.begin(), joined_.end(), rank) != joined_.end();
+        });
   }
 }
 

@@ -42,8 +42,7 @@ std::vector<Aspect> aspects(size_t tensors) {
     const std::string which = tensors == 1 ? "" : " of tensor " + std::to_string(i);
     all.push_back({"the type" + which,
                    [i](const Description& d) { return std::string(name_of(d.tensors[i].type)); }});
-    all.push_back(
-        {"the shape" + which, [i](const Description& d) { return shape_text(d, i); }});
+    all.push_back({"the shape" + which, [i](const Description& d) { return shape_text(d, i); }});
   }
   const std::vector<Aspect> rest = {
       {"the reduction", [](const Description& d) { return std::string(name_of(d.op)); }},

@@ -77,7 +77,8 @@ struct OpKey {
 };
 struct OpKeyHash {
   size_t operator()(const OpKey& key) const {
-    return std::hash<std::string>()(key.name) ^ (static_cast<size_t>(key.set) * 0x9e3779b97f4a7c15U);
+    return std::hash<std::string>()(key.name) ^
+           (static_cast<size_t>(key.set) * 0x9e3779b97f4a7c15U);
   }
 };
 
@@ -93,6 +94,8 @@ struct Opinion {
 // root, scale, device, members. Of a group the first tensor that differs is named by its number.
 std::string disagreement(std::string_view name, const std::vector<Opinion>& opinions);
 
+// Longest name of an operation, in bytes.
+constexpr size_t kMaxName = 2048;
 // Longest encoding: it must fit into a message between ranks. A group of about 4,000 tensors.
 constexpr size_t kMaxDescription = 32 << 10;
 

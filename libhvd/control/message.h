@@ -93,9 +93,8 @@ struct Entry {
 // Blocks that are set aside for a batch whose size is known only once it runs.
 constexpr uint64_t kUnknownBlocks = uint64_t{1} << 28;
 
-// Longest name of an operation, in bytes, and most tensors in one batch of several tickets: what
-// keeps every message far below the size of the rings it travels through.
-constexpr size_t kMaxName = 2048;
+// Most tensors in one batch of several tickets: with kMaxName and kMaxDescription, what keeps every
+// message far below the size of the rings it travels through.
 constexpr size_t kMaxBatchTensors = 4096;
 constexpr size_t kMaxText = 8192;  // longer texts are cut
 

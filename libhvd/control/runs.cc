@@ -10,15 +10,12 @@
 namespace hvd {
 namespace {
 
-bool computes(OpKind kind) {
-  return kind == OpKind::kAllreduce || kind == OpKind::kReducescatter;
-}
+bool computes(OpKind kind) { return kind == OpKind::kAllreduce || kind == OpKind::kReducescatter; }
 
 }  // namespace
 
 bool size_known(const Description& description) {
-  const bool adasum =
-      description.kind == OpKind::kAllreduce && description.op == ReduceOp::kAdasum;
+  const bool adasum = description.kind == OpKind::kAllreduce && description.op == ReduceOp::kAdasum;
   return !description.ragged() && !adasum;
 }
 

@@ -208,8 +208,7 @@ bool Scheduler::fits_together(const Known& a, const Known& b) const {
     case OpKind::kAllreduce:
     case OpKind::kReducescatter:
       // Groups may mix types; other tensors join those of their own type only.
-      return average_is_sum(x.op) == average_is_sum(y.op) &&
-             x.tensors[0].type == y.tensors[0].type;
+      return average_is_sum(x.op) == average_is_sum(y.op) && x.tensors[0].type == y.tensors[0].type;
     case OpKind::kBroadcast:
       return x.root == y.root;
     case OpKind::kAllgather:

@@ -27,10 +27,10 @@ std::string missing_text(const Stall::Missing& missing) {
 
 std::string stall_text(const Stall& stall, double seconds,
                        const std::function<std::string(int rank)>& place) {
-  std::string text =
-      format("%s \"%s\"%s is not submitted by all ranks after %g s: ", stall.kind.c_str(),
-             stall.key.name.c_str(),
-             stall.key.set == 0 ? "" : format(" of process set %d", stall.key.set).c_str(), seconds);
+  std::string text = format(
+      "%s \"%s\"%s is not submitted by all ranks after %g s: ", stall.kind.c_str(),
+      stall.key.name.c_str(),
+      stall.key.set == 0 ? "" : format(" of process set %d", stall.key.set).c_str(), seconds);
   text += "missing ";
   std::vector<int> rest;
   for (size_t i = 0; i < stall.missing.size(); ++i) {

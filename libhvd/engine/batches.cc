@@ -88,7 +88,7 @@ void Engine::start_runs(const Entry& entry, const std::shared_ptr<const Team>& t
     order.elements = run.elements;
     order.first_block = run.first_block;
     order.root = first.root;
-    order.wire = parts_.wire;
+    order.wire = parts_.wire_type;
     stream_.add(Batch(team, plan_batch(parts_.geometry, *team, order), std::move(segments)));
     ++streams;
   }

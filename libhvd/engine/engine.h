@@ -51,7 +51,7 @@ class Engine {
     std::unique_ptr<Channel> channel;  // jobs with several nodes
     Geometry geometry;
     Scheduler::Limits limits;
-    WireType wire = WireType::kOwn;  // of sums between nodes
+    WireType wire_type = WireType::kOwn;  // of sums between nodes
     StallLimits stalls;
     // Says a warning to the user; the root's is called.
     std::function<void(const std::string& text)> warn = [](const std::string&) {};
@@ -73,7 +73,7 @@ class Engine {
 
   const ProcessSets& sets() const { return sets_; }
 
-  bool poll(int64_t handle);                        // done, or no such handle
+  bool poll(int64_t handle);  // done, or no such handle
   // Releases the handle unless kTimeout, or there is a result.
   Status wait(int64_t handle, int64_t timeout_ms);
   OperationPtr find(int64_t handle) { return table_.find(handle); }
@@ -150,7 +150,6 @@ class Engine {
   Parts parts_;
   Board board_;
   Stream stream_;
-  std::shared_ptr<const Team> world_;  // all ranks
   std::unique_ptr<Fate> fate_;
   std::unique_ptr<Control> control_;
   OperationTable table_;
@@ -158,15 +157,15 @@ class Engine {
   ProcessSets sets_;
   std::unordered_map<OpKey, OperationPtr, OpKeyHash> waiting_;  // announced, not in a batch
   std::unordered_map<uint64_t, OperationPtr> running_;          // in the stream, by handle
-  OperationPtr join_;               // this rank has joined
-  std::deque<size_t> runs_left_;    // of the batches in the stream, in order
-  uint64_t finished_batches_ = 0;   // in the life of this object
+  OperationPtr join_;                                           // this rank has joined
+  std::deque<size_t> runs_left_;   // of the batches in the stream, in order
+  uint64_t finished_batches_ = 0;  // in the life of this object
   int64_t next_stall_check_ns_ = 0;
 
   mutable std::mutex waits_mutex_;
   std::vector<OperationPtr> waits_;  // the user's threads are in wait() for these
-  Status stopped_;       // why nothing can be agreed on in this epoch (driver's thread)
-  bool spread_ = false;  // the line went to the neighbours
+  Status stopped_;                   // why nothing can be agreed on in this epoch (driver's thread)
+  bool spread_ = false;              // the line went to the neighbours
 
   std::unique_ptr<Channel> closed_channel_;  // what parts_.channel was before close_channel()
 

@@ -5,9 +5,7 @@
 
 namespace hvd {
 
-Status set_is_gone(int32_t set) {
-  return error(Code::kInvalid, "process set %d was removed", set);
-}
+Status set_is_gone(int32_t set) { return error(Code::kInvalid, "process set %d was removed", set); }
 
 Status OperationTable::add(const OperationPtr& operation) {
   std::lock_guard<std::mutex> lock(mutex_);

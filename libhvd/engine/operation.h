@@ -36,8 +36,8 @@ struct Operation {
   int64_t* received = nullptr;  // of an alltoall, the user's: rows from each member
   int32_t* number = nullptr;    // the user's: who joined last, or the id of a new set
 
-  size_t pending = 0;    // segments in the stream
-  bool warned = false;   // that it stalls
+  size_t pending = 0;     // segments in the stream
+  bool warned = false;    // that it stalls
   bool given_up = false;  // the same, for the last time
 
   Status status;  // valid once done

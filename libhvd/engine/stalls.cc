@@ -71,9 +71,8 @@ void Engine::note_wait(const OperationPtr& operation, bool begins) {
 
 void Engine::tell_stall(const Stall& stall) {
   const int64_t limit = stall.final ? parts_.stalls.stop_ns : parts_.stalls.warn_ns;
-  const std::string text =
-      stall_text(stall, static_cast<double>(limit) / kNsPerSecond,
-                 [this](int rank) { return fate_->rank_on_host(rank); });
+  const std::string text = stall_text(stall, static_cast<double>(limit) / kNsPerSecond,
+                                      [this](int rank) { return fate_->rank_on_host(rank); });
   if (stall.final) {
     control_->stop(text);
   } else {

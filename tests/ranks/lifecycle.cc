@@ -96,7 +96,7 @@ bool init() {
 bool sum_of(const std::string& name, int64_t n) {
   std::vector<float> data(static_cast<size_t>(n), static_cast<float>(hvd_rank() + 1));
   const hvd_tensor tensor = {data.data(), &n, 1, HVD_FLOAT32, HVD_HOST};
-  if (hvd_allreduce(name.c_str(), &tensor, data.data(), HVD_SUM, 1, 1) != HVD_OK) return false;
+  if (hvd_allreduce(name.c_str(), &tensor, data.data(), HVD_SUM, 1, 1, HVD_GLOBAL) != HVD_OK) return false;
   for (float x : data) {
     if (x != static_cast<float>(hvd_size() * (hvd_size() + 1) / 2)) return false;
   }
@@ -114,7 +114,7 @@ int wait_for_the_one() {
   signal(SIGTERM, SIG_IGN);  // mpirun's, at once when a rank dies
   float x = 1;
   const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
-  const int code = hvd_allreduce("never", &tensor, &x, HVD_SUM, 1, 1);
+  const int code = hvd_allreduce("never", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL);
   say("wait", code);
   return code;
 }
@@ -153,8 +153,8 @@ bool outstanding() {
     const hvd_tensor a = {mine.data, &n, 1, HVD_FLOAT32, HVD_HOST};
     const hvd_tensor b = {ours.data, &n, 1, HVD_FLOAT32, HVD_HOST};
     const std::string name = "of " + std::to_string(own_rank());
-    if (hvd_allreduce_async(name.c_str(), &a, mine.data, HVD_SUM, 1, 1, &own) != HVD_OK ||
-        hvd_allreduce_async("of all", &b, ours.data, HVD_SUM, 1, 1, &all) != HVD_OK) {
+    if (hvd_allreduce_async(name.c_str(), &a, mine.data, HVD_SUM, 1, 1, HVD_GLOBAL, &own) != HVD_OK ||
+        hvd_allreduce_async("of all", &b, ours.data, HVD_SUM, 1, 1, HVD_GLOBAL, &all) != HVD_OK) {
       return fail("submit");
     }
     if (hvd_shutdown() != HVD_OK) return fail("shutdown");
@@ -191,14 +191,14 @@ bool threads() {
 // What the child of a rank is told, and that its end is no rank's.
 bool child() {
   hvd_handle before = 0;
-  if (hvd_barrier_async(&before) != HVD_OK) return fail("submit");
+  if (hvd_barrier_async(HVD_GLOBAL, &before) != HVD_OK) return fail("submit");
   fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) {
     forked_child = true;
     float x = 1;
     const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
-    say("child's sum", hvd_allreduce("child", &tensor, &x, HVD_SUM, 1, 1));
+    say("child's sum", hvd_allreduce("child", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL));
     say("child's init", hvd_init());
     say("child's wait", hvd_wait(before, -1));
     if (hvd_poll(before) != -1 || hvd_rank() != -1 || hvd_is_initialized() != 0) exit(1);
@@ -319,7 +319,7 @@ bool wait(const std::string& how) {
   const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
   hvd_handle handle = 0;
   const std::string name = "of " + std::to_string(own_rank());
-  if (hvd_allreduce_async(name.c_str(), &tensor, &x, HVD_SUM, 1, 1, &handle) != HVD_OK) {
+  if (hvd_allreduce_async(name.c_str(), &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL, &handle) != HVD_OK) {
     return fail("submit");
   }
   printf("waiting %d %d\n", own_rank(), static_cast<int>(getpid()));

@@ -37,7 +37,7 @@ def submit(hvd, name):
     tensor = Tensor(ctypes.addressof(number), None, 0, FLOAT32, HOST)
     handle = ctypes.c_int64()
     code = hvd.hvd_allreduce_async(name.encode(), ctypes.byref(tensor), ctypes.byref(number), 1,
-                                   ctypes.c_double(1), ctypes.c_double(1), ctypes.byref(handle))
+                                   ctypes.c_double(1), ctypes.c_double(1), 0, ctypes.byref(handle))
     if code != 0:
         raise RuntimeError(hvd.hvd_last_error().decode())
     return handle, number
@@ -85,7 +85,7 @@ def workers(hvd, rank):
     for _ in range(3):
         child = os.fork()
         if child == 0:
-            told(hvd, rank, "worker's sum", hvd.hvd_barrier())
+            told(hvd, rank, "worker's sum", hvd.hvd_barrier(0))
             sys.exit(0)
         children.append(child)
     say("rank", rank, "sum", total(hvd, "beside the workers"))

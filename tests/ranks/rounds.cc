@@ -39,10 +39,12 @@ class Use {
     const Says& says = trial_.says;
     const hvd_tensor tensor = {trial_.data.data(), says.shape.data(),
                                static_cast<int32_t>(says.shape.size()), says.type, HVD_HOST};
-    submitted_ = says.broadcast
-                     ? hvd_broadcast_async(trial_.name.c_str(), &tensor, says.root, &handle_)
-                     : hvd_allreduce_async(trial_.name.c_str(), &tensor, trial_.data.data(),
-                                           says.op, says.prescale, says.postscale, &handle_);
+    submitted_ =
+        says.broadcast
+            ? hvd_broadcast_async(trial_.name.c_str(), &tensor, trial_.data.data(), says.root,
+                                  HVD_GLOBAL, &handle_)
+            : hvd_allreduce_async(trial_.name.c_str(), &tensor, trial_.data.data(), says.op,
+                                  says.prescale, says.postscale, HVD_GLOBAL, &handle_);
     if (submitted_ != HVD_OK) refusal_ = hvd_last_error();
   }
 
@@ -163,7 +165,7 @@ bool one_order(uint64_t order, const std::vector<size_t>& sizes, uint64_t* numbe
     const hvd_tensor tensor = {data[t].data(), &shapes[t], 1, HVD_FLOAT32, HVD_HOST};
     hvd_handle handle = 0;
     if (hvd_allreduce_async(("t" + std::to_string(t)).c_str(), &tensor, data[t].data(), HVD_SUM, 1,
-                            1, &handle) != HVD_OK) {
+                            1, HVD_GLOBAL, &handle) != HVD_OK) {
       return complain(hvd_last_error());
     }
     handles.push_back(handle);
@@ -199,12 +201,13 @@ bool gpu() {
   hvd_handle handle = 0;
   for (int32_t device : {HVD_GPU(2), int32_t{-1}}) {
     const hvd_tensor tensor = {&x, &n, 1, HVD_FLOAT32, device};
-    const int code = hvd_allreduce_async("grad", &tensor, &x, HVD_SUM, 1, 1, &handle);
+    const int code = hvd_allreduce_async("grad", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL, &handle);
     printf("%d %s\n", code, hvd_last_error());
     if (code != HVD_ERR_INVALID) return false;
   }
   const hvd_tensor tensor = {&x, &n, 1, HVD_FLOAT32, HVD_HOST};
-  return hvd_allreduce("grad", &tensor, &x, HVD_SUM, 1, 1) == HVD_OK || complain(hvd_last_error());
+  return hvd_allreduce("grad", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL) == HVD_OK ||
+         complain(hvd_last_error());
 }
 
 bool act(char** argv, int* at) {

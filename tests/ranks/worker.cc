@@ -58,7 +58,7 @@ bool sum_of(hvd_type type, int64_t n, const std::string& name) {
   const int size = hvd_size();
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>((rank + 1) * (i % 100 + 1));
   const hvd_tensor tensor = {in.data(), &n, 1, type, HVD_HOST};
-  if (hvd_allreduce(name.c_str(), &tensor, out.data(), HVD_SUM, 1, 1) != HVD_OK) {
+  if (hvd_allreduce(name.c_str(), &tensor, out.data(), HVD_SUM, 1, 1, HVD_GLOBAL) != HVD_OK) {
     return fail(name.c_str());
   }
   for (size_t i = 0; i < in.size(); ++i) {
@@ -69,7 +69,7 @@ bool sum_of(hvd_type type, int64_t n, const std::string& name) {
   const int root = size - 1;
   const hvd_tensor weights = {out.data(), &n, 1, type, HVD_HOST};
   for (T& x : out) x = static_cast<T>(rank);
-  if (hvd_broadcast((name + ".bcast").c_str(), &weights, root) != HVD_OK) return fail("broadcast");
+  if (hvd_broadcast((name + ".bcast").c_str(), &weights, weights.data, root, HVD_GLOBAL) != HVD_OK) return fail("broadcast");
   for (T x : out) {
     if (x != static_cast<T>(root)) return fail("a wrong broadcast");
   }
@@ -84,7 +84,7 @@ bool sum() {
     if (!sum_of<int32_t>(HVD_INT32, n, "i32." + suffix)) return false;
     if (!sum_of<int64_t>(HVD_INT64, n, "i64." + suffix)) return false;
   }
-  if (hvd_barrier() != HVD_OK) return fail("barrier");
+  if (hvd_barrier(HVD_GLOBAL) != HVD_OK) return fail("barrier");
   printf("rank %d: sums are right\n", hvd_rank());
   return true;
 }
@@ -100,7 +100,7 @@ bool stream() {
   std::vector<float> data(static_cast<size_t>(n), 1.0f);
   const hvd_tensor tensor = {data.data(), &n, 1, HVD_FLOAT32, HVD_HOST};
   for (bool first = true;; first = false) {
-    const int code = hvd_allreduce("stream", &tensor, data.data(), HVD_AVERAGE, 1, 1);
+    const int code = hvd_allreduce("stream", &tensor, data.data(), HVD_AVERAGE, 1, 1, HVD_GLOBAL);
     if (code != HVD_OK) {
       printf("wait: %d %s\n", code, hvd_last_error());
       fflush(stdout);
@@ -147,7 +147,7 @@ bool first_leaves() {
   sleep_ms(3000);
   float x = 1;
   const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
-  const int code = hvd_allreduce("late", &tensor, &x, HVD_SUM, 1, 1);
+  const int code = hvd_allreduce("late", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL);
   printf("rank %d: wait: %d %s\n", hvd_rank(), code, hvd_last_error());
   return code == HVD_ERR_SHUT_DOWN;
 }
@@ -158,16 +158,16 @@ bool name_taken() {
   const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
   hvd_handle first = 0;
   if (hvd_rank() == 0) {
-    if (hvd_allreduce_async("twice", &tensor, &x, HVD_SUM, 1, 1, &first) != HVD_OK) {
+    if (hvd_allreduce_async("twice", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL, &first) != HVD_OK) {
       return fail("submit");
     }
     hvd_handle second = 0;
-    const int code = hvd_allreduce_async("twice", &tensor, &y, HVD_SUM, 1, 1, &second);
+    const int code = hvd_allreduce_async("twice", &tensor, &y, HVD_SUM, 1, 1, HVD_GLOBAL, &second);
     printf("rank 0: %d %s\n", code, hvd_last_error());
-    if (hvd_barrier() != HVD_OK) return fail("barrier");
+    if (hvd_barrier(HVD_GLOBAL) != HVD_OK) return fail("barrier");
   } else {
-    if (hvd_barrier() != HVD_OK) return fail("barrier");
-    if (hvd_allreduce_async("twice", &tensor, &x, HVD_SUM, 1, 1, &first) != HVD_OK) {
+    if (hvd_barrier(HVD_GLOBAL) != HVD_OK) return fail("barrier");
+    if (hvd_allreduce_async("twice", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL, &first) != HVD_OK) {
       return fail("submit");
     }
   }
@@ -179,7 +179,7 @@ bool late_rank() {
   const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
   if (hvd_rank() == 1) sleep_ms(500);
   hvd_handle handle = 0;
-  if (hvd_allreduce_async("late", &tensor, &x, HVD_SUM, 1, 1, &handle) != HVD_OK) {
+  if (hvd_allreduce_async("late", &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL, &handle) != HVD_OK) {
     return fail("submit");
   }
   if (hvd_rank() == 0) {
@@ -218,7 +218,7 @@ bool hold() {
     if (i == 3000) return fail("nobody let go");
     sleep_ms(20);
   }
-  return hvd_allreduce("held", &tensor, x, HVD_SUM, 1, 1) == HVD_OK || fail("held");
+  return hvd_allreduce("held", &tensor, x, HVD_SUM, 1, 1, HVD_GLOBAL) == HVD_OK || fail("held");
 }
 
 bool act(const std::string& word) {

@@ -275,15 +275,19 @@ Expected<int64_t> submit(Engine& engine, const std::string& name, std::vector<T>
                          DataType type, ReduceOp op, int ranks, int root) {
   Description d;
   d.kind = kind;
-  d.type = type;
   d.op = op;
   d.root = root;
-  d.shape = {static_cast<int64_t>(data->size())};
+  d.tensors.push_back({type, {static_cast<int64_t>(data->size())}});
   Segment s;
   s.input = s.output = reinterpret_cast<char*>(data->data());
   s.elements = data->size();
+  if (kind == OpKind::kBroadcast) s.elements *= sizeof(T);  // bytes, like all that is only moved
   if (op == ReduceOp::kAverage) s.after.divide = ranks;
-  return engine.submit(name, d, s);
+  auto operation = std::make_shared<Operation>();
+  operation->key.name = name;
+  operation->description = std::move(d);
+  operation->segments.push_back(s);
+  return engine.submit(std::move(operation));
 }
 
 }  // namespace
@@ -307,7 +311,9 @@ Expected<int64_t> broadcast(Engine& engine, const std::string& name, std::vector
 Expected<int64_t> barrier(Engine& engine) {
   Description d;
   d.kind = OpKind::kBarrier;
-  return engine.submit("", d, Segment());
+  auto operation = std::make_shared<Operation>();
+  operation->description = std::move(d);
+  return engine.submit(std::move(operation));
 }
 
 }  // namespace hvd::test

@@ -26,14 +26,14 @@ Status HvdCollectives::allreduce(const ElementType& type, const void* input, voi
                                  int64_t count) {
   const hvd_tensor tensor{const_cast<void*>(input), &count, 1, type.number, HVD_HOST};
   return result(
-      hvd_allreduce(name_for("allreduce", type, count), &tensor, output, HVD_SUM, 1.0, 1.0));
+      hvd_allreduce(name_for("allreduce", type, count), &tensor, output, HVD_SUM, 1.0, 1.0, HVD_GLOBAL));
 }
 
 Status HvdCollectives::broadcast(const ElementType& type, void* data, int64_t count) {
   const hvd_tensor tensor{data, &count, 1, type.number, HVD_HOST};
-  return result(hvd_broadcast(name_for("broadcast", type, count), &tensor, 0));
+  return result(hvd_broadcast(name_for("broadcast", type, count), &tensor, tensor.data, 0, HVD_GLOBAL));
 }
 
-Status HvdCollectives::barrier() { return result(hvd_barrier()); }
+Status HvdCollectives::barrier() { return result(hvd_barrier(HVD_GLOBAL)); }
 
 }  // namespace hvd::perf
