@@ -397,6 +397,23 @@ const char* hvd_error(hvd_handle handle) {
   return operation->done.load() ? operation->status.text().c_str() : "";
 }
 
+int hvd_start_timeline(const char* path, int mark_cycles) {
+  return guarded([&]() -> Status {
+    if (path == nullptr || *path == '\0') return error(Code::kInvalid, "the path is empty");
+    Runtime* runtime = open_runtime();
+    if (runtime == nullptr) return not_initialized();
+    return runtime->start_timeline(path, mark_cycles != 0);
+  });
+}
+
+int hvd_stop_timeline(void) {
+  return guarded([]() -> Status {
+    Runtime* runtime = forked.load() ? nullptr : the_runtime.load();
+    if (runtime != nullptr) runtime->stop_timeline();
+    return ok_status();
+  });
+}
+
 const char* hvd_last_error(void) { return last_error().c_str(); }
 
 }  // extern "C"

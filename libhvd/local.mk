@@ -71,6 +71,7 @@ libhvd_libcore_la_SOURCES = \
   libhvd/coll/plan.h \
   libhvd/coll/slots.cc \
   libhvd/coll/slots.h \
+  libhvd/coll/stage_times.h \
   libhvd/coll/stream.cc \
   libhvd/coll/stream.h \
   libhvd/coll/team.cc \
@@ -122,6 +123,8 @@ libhvd_libcore_la_SOURCES = \
   libhvd/engine/process_sets.cc \
   libhvd/engine/process_sets.h \
   libhvd/engine/stalls.cc \
+  libhvd/engine/tracing.cc \
+  libhvd/engine/tracing.h \
   libhvd/requests.cc \
   libhvd/requests.h \
   libhvd/record.cc \

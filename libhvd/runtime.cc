@@ -61,6 +61,7 @@ Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get, bool* excha
   if (Status s = runtime->meet(get); !s.ok()) return s;
   *exchanged = true;
   if (Status s = runtime->check_channel(); !s.ok()) return s;
+  if (Status s = runtime->open_timeline(); !s.ok()) return s;
   Status connected = runtime->connect();
   if (connected.ok()) connected = runtime->open_channel();
   if (connected.code() == Code::kTimeout) {
@@ -187,6 +188,7 @@ Status Runtime::connect() {
   Expected<std::unique_ptr<Inspector>> inspector = Inspector::open();
   if (!inspector.ok()) return inspector.status();
   parts.inspector = std::move(*inspector);
+  parts.timeline = timeline_.get();
   parts.about = about();
   engine_ = std::make_unique<Engine>(std::move(parts));
   return ok_status();
@@ -317,6 +319,42 @@ Status Runtime::open_channel() {
   return ok_status();
 }
 
+TimelineNames Runtime::timeline_names() const {
+  TimelineNames names;
+  names.rank = rank_;
+  names.host = records_[static_cast<size_t>(rank_)].host;
+  const std::string step(slurm_step_of(bootstrap_->job()));
+  const size_t dot = step.find('.');
+  names.job = dot == std::string::npos ? bootstrap_->job() : step.substr(0, dot);
+  names.step = dot == std::string::npos ? "0" : step.substr(dot + 1);
+  return names;
+}
+
+// The timeline that HOROVOD_TIMELINE asks for. There is a Timeline in any case: it may be started
+// later.
+Status Runtime::open_timeline() {
+  TraceIdentity identity;
+  identity.rank = rank_;
+  identity.size = layout_.size;
+  identity.host = records_[static_cast<size_t>(rank_)].host;
+  identity.job = bootstrap_->job();
+  timeline_ = std::make_unique<Timeline>(identity, [this](const std::string& text) {
+    log_.line(LogLevel::kWarning, "%s", text.c_str());
+  });
+  Expected<std::string> path =
+      timeline_path_of_rank(settings_.text(Setting::kTimeline), timeline_names());
+  if (!path.ok()) return path.status().annotate("HOROVOD_TIMELINE");
+  if (path->empty()) return ok_status();
+  return timeline_->start(*path, settings_.flag(Setting::kTimelineMarkCycles))
+      .annotate("HOROVOD_TIMELINE");
+}
+
+Status Runtime::start_timeline(const std::string& path, bool mark_cycles) {
+  Expected<std::string> expanded = expand_timeline_path(path, timeline_names());
+  if (!expanded.ok()) return expanded.status();
+  return timeline_->start(*expanded, mark_cycles);
+}
+
 Status Runtime::shutdown() { return engine_->shutdown(Deadline::after_ms(kShutdownMs)); }
 
 Status Runtime::reopen() {
@@ -332,6 +370,7 @@ void Runtime::at_exit(int status) {
   if (status != 0 && engine_->open()) {
     // A death, and the way that the others hear of it is that we are gone.
     engine_->stop();
+    timeline_->stop();
     return;
   }
   static_cast<void>(shutdown());
@@ -345,6 +384,7 @@ void Runtime::at_exit(int status) {
 #endif
   engine_->at_end();
   engine_->stop();
+  timeline_->stop();
 #ifdef HVD_HAVE_MPI
   if (leave) {
     bootstrap_->leave();

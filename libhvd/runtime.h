@@ -15,6 +15,8 @@
 #include "libhvd/engine/engine.h"
 #include "libhvd/record.h"
 #include "libhvd/topo/layout.h"
+#include "libhvd/trace/timeline.h"
+#include "libhvd/trace/timeline_path.h"
 #include "libhvd/transport/net/tcp_wire.h"
 
 namespace hvd {
@@ -35,6 +37,10 @@ class Runtime {
   Status shutdown();
   Status reopen();
 
+  // See hvd_start_timeline.
+  Status start_timeline(const std::string& path, bool mark_cycles);
+  void stop_timeline() { timeline_->stop(); }
+
   // The process ends by exit(status): leaves so that nobody misses it, if it ends well.
   void at_exit(int status);
 
@@ -51,6 +57,8 @@ class Runtime {
   bool needs_channel() const;
   Status check_channel() const;
   Status open_channel();
+  Status open_timeline();
+  TimelineNames timeline_names() const;
 
   struct Meeting;  // listeners and records, between meet() and connect()
 
@@ -65,7 +73,8 @@ class Runtime {
   // The engine's channel, if it is MPI's. Unused in builds without MPI.
   [[maybe_unused]] MpiChannel* mpi_ = nullptr;
   std::atomic<bool> mpi_ended_{false};
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Timeline> timeline_;
+  std::unique_ptr<Engine> engine_;  // behind all that it uses
 };
 
 }  // namespace hvd

@@ -29,8 +29,12 @@ void AlignedBytes::allocate(size_t bytes) {
   bytes_.reset(static_cast<char*>(operator new[](std::max<size_t>(1, bytes), kAlign)));
 }
 
-Batch::Batch(std::shared_ptr<const Team> team, BatchPlan plan, std::vector<Segment> segments)
-    : team_(std::move(team)), plan_(plan), segments_(std::move(segments)) {
+Batch::Batch(std::shared_ptr<const Team> team, BatchPlan plan, std::vector<Segment> segments,
+             std::shared_ptr<StageTimes> times)
+    : team_(std::move(team)),
+      plan_(plan),
+      segments_(std::move(segments)),
+      times_(std::move(times)) {
   size_t begin = 0;
   for (const Segment& segment : segments_) {
     begins_.push_back(begin);

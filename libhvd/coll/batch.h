@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libhvd/coll/plan.h"
+#include "libhvd/coll/stage_times.h"
 #include "libhvd/data/kernels.h"
 
 namespace hvd {
@@ -59,12 +60,15 @@ struct Segment {
 
 class Batch {
  public:
-  Batch(std::shared_ptr<const Team> team, BatchPlan plan, std::vector<Segment> segments);
+  // `times`: where to note when it is in which stage; may be null.
+  Batch(std::shared_ptr<const Team> team, BatchPlan plan, std::vector<Segment> segments,
+        std::shared_ptr<StageTimes> times = nullptr);
 
   const Team& team() const { return *team_; }
   const std::shared_ptr<const Team>& shared_team() const { return team_; }
   const BatchPlan& plan() const { return plan_; }
   const std::vector<Segment>& segments() const { return segments_; }
+  StageTimes* times() const { return times_.get(); }
 
   // Elements of `block` (absolute) from the user's tensors to `slot`, scaled by `before`; but not
   // those of `skip`, which nobody else reads.
@@ -92,6 +96,7 @@ class Batch {
   std::shared_ptr<const Team> team_;
   BatchPlan plan_;
   std::vector<Segment> segments_;
+  std::shared_ptr<StageTimes> times_;
   std::vector<size_t> begins_;  // by segment: its first element in the concatenation
 };
 

@@ -45,6 +45,7 @@ OperationPtr Engine::take_operation(const Ready& ready) {
   if (it != waiting_.end()) {
     OperationPtr operation = it->second;
     waiting_.erase(it);
+    tracing_.scheduled(*operation, ready.last);
     return operation;
   }
   if (join_ == nullptr) return nullptr;
@@ -69,6 +70,7 @@ void Engine::start_runs(const Entry& entry, const std::shared_ptr<const Team>& t
     for (const Segment& segment : operation->segments) tensors.emplace_back(operation, &segment);
   }
   const Description& first = operations[0]->description;
+  const std::shared_ptr<StageTimes> times = watch_stages(operations);
   size_t streams = 0;
   for (const Run& run : plan_runs(descriptions, entry.first_block, parts_.geometry.block_bytes)) {
     if (run.first_block == run.end_block) continue;
@@ -89,7 +91,8 @@ void Engine::start_runs(const Entry& entry, const std::shared_ptr<const Team>& t
     order.first_block = run.first_block;
     order.root = first.root;
     order.wire = parts_.wire_type;
-    stream_.add(Batch(team, plan_batch(parts_.geometry, *team, order), std::move(segments)));
+    stream_.add(
+        Batch(team, plan_batch(parts_.geometry, *team, order), std::move(segments), times));
     ++streams;
   }
   for (const OperationPtr& operation : operations) {
@@ -104,6 +107,23 @@ void Engine::start_runs(const Entry& entry, const std::shared_ptr<const Team>& t
     ++finished_batches_;
   } else {
     runs_left_.push_back(streams);
+  }
+}
+
+// Null, and so nothing to do, while there is no timeline.
+std::shared_ptr<StageTimes> Engine::watch_stages(const std::vector<OperationPtr>& operations) {
+  if (!tracing_.on()) return nullptr;
+  auto times = std::make_shared<StageTimes>();
+  watched_.push_back({times, operations});
+  return times;
+}
+
+void Engine::trace_begun() {
+  while (!watched_.empty() && watched_.front().times->begun()) {
+    for (const OperationPtr& operation : watched_.front().operations) {
+      if (operation->pending > 0) tracing_.begun(*operation);
+    }
+    watched_.pop_front();
   }
 }
 
@@ -131,18 +151,20 @@ void Engine::remove_set(int32_t set) {
   }
 }
 
-void Engine::finish_segment(const Segment& segment) {
+void Engine::finish_segment(const Segment& segment, const StageTimes* times) {
   auto it = running_.find(segment.cookie);
   if (it == running_.end()) return;  // zeros of a rank that has joined
   const OperationPtr operation = it->second;
   if (--operation->pending > 0) return;
   running_.erase(it);
   running_count_.store(running_.size());
+  if (times != nullptr) tracing_.stages(*operation, *times);
   finish_well(operation.get());
 }
 
 void Engine::finish_well(Operation* operation) {
   if (operation->handle == 0) return;
+  tracing_.finished(*operation);
   finished_bytes_ += static_cast<uint64_t>(operation->description.bytes());
   for (size_t i = 0; i < operation->ragged.size(); ++i) {
     const Ragged& ragged = *operation->ragged[i];
@@ -162,6 +184,7 @@ void Engine::finish_join(int last) {
   const OperationPtr operation = std::move(join_);
   join_ = nullptr;
   if (operation->number != nullptr) *operation->number = last;
+  tracing_.finished(*operation);
   table_.finish(operation.get(), ok_status());
 }
 

@@ -56,6 +56,7 @@ Engine::Engine(Parts parts)
           parts_.node->base() + page_align(Board::bytes(parts_.node->local_size())),
           parts_.channel.get(), [this] { board_.rouse(); },
           [this](int local_rank) { board_.wake(local_rank); }),
+      tracing_(parts_.timeline, parts_.rank),
       sets_(parts_.layout, parts_.rank) {
   publish_cpus(&board_);
   fate_ = std::make_unique<Fate>(parts_.layout, parts_.rank, parts_.hosts, &board_,
@@ -131,12 +132,14 @@ bool Engine::take_added() {
     } else if (sets_.find(operation->key.set) == nullptr) {
       table_.finish(operation.get(), set_is_gone(operation->key.set));
     } else if (operation->description.kind == OpKind::kJoin) {
+      tracing_.submitted(*operation);
       join_ = operation;
       Report report;
       report.kind = Report::Kind::kJoin;
       report.rank = parts_.rank;
       control_->say(std::move(report));
     } else {
+      tracing_.submitted(*operation);
       waiting_[operation->key] = operation;
       control_->announce(operation->key, operation->encoded);
     }
@@ -158,6 +161,7 @@ bool Engine::take_entries() {
 void Engine::apply(const Entry& entry) {
   switch (entry.kind) {
     case Entry::Kind::kBatch:
+      tracing_.cycle();
       start_batch(entry);
       return;
     case Entry::Kind::kFail: {
@@ -165,6 +169,7 @@ void Engine::apply(const Entry& entry) {
       if (it == waiting_.end()) return;
       const OperationPtr operation = it->second;
       waiting_.erase(it);
+      tracing_.finished(*operation);
       table_.finish(operation.get(), Status(Code::kMismatch, entry.text));
       return;
     }
@@ -217,11 +222,13 @@ bool Engine::move_stream(int64_t now) {
                                                     : kFlushRarelyEveryNs);
   }
   Status s = stream_.step(&moved, [this](const Batch& batch) {
-    for (const Segment& segment : batch.segments()) finish_segment(segment);
+    trace_begun();
+    for (const Segment& segment : batch.segments()) finish_segment(segment, batch.times());
     if (--runs_left_.front() > 0) return;
     runs_left_.pop_front();
     ++finished_batches_;
   });
+  if (!watched_.empty()) trace_begun();
   if (!s.ok()) {
     note_channel_error(s);
     moved = true;

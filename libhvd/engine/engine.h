@@ -28,6 +28,7 @@
 #include "libhvd/engine/inspector.h"
 #include "libhvd/engine/operation.h"
 #include "libhvd/engine/process_sets.h"
+#include "libhvd/engine/tracing.h"
 #include "libhvd/transport/channel.h"
 #include "libhvd/transport/node_link.h"
 
@@ -58,6 +59,7 @@ class Engine {
     // Takes the line to the leader of a neighbour node, when the own leader is dead.
     std::function<void(int node, const std::string& line)> bring_news;
     int stderr_fd = 2;
+    Timeline* timeline = nullptr;  // may be null; outlives the engine
     std::unique_ptr<Inspector> inspector;  // hvd-info's way in, if there shall be one
     Json about;                            // what it is to hear beside what an engine knows
   };
@@ -124,8 +126,10 @@ class Engine {
   OperationPtr take_operation(const Ready& ready);
   void start_runs(const Entry& entry, const std::shared_ptr<const Team>& team,
                   std::vector<OperationPtr> operations);
+  std::shared_ptr<StageTimes> watch_stages(const std::vector<OperationPtr>& operations);
+  void trace_begun();
   void finish_without_data(const OperationPtr& operation);
-  void finish_segment(const Segment& segment);
+  void finish_segment(const Segment& segment, const StageTimes* times);
   void finish_well(Operation* operation);
   void finish_join(int last);
   void remove_set(int32_t set);
@@ -150,6 +154,7 @@ class Engine {
   Parts parts_;
   Board board_;
   Stream stream_;
+  Tracing tracing_;
   std::unique_ptr<Fate> fate_;
   std::unique_ptr<Control> control_;
   OperationTable table_;
@@ -158,6 +163,12 @@ class Engine {
   std::unordered_map<OpKey, OperationPtr, OpKeyHash> waiting_;  // announced, not in a batch
   std::unordered_map<uint64_t, OperationPtr> running_;          // in the stream, by handle
   OperationPtr join_;                                           // this rank has joined
+  // Batches in the stream whose beginning is to be told, in order.
+  struct Watched {
+    std::shared_ptr<StageTimes> times;
+    std::vector<OperationPtr> operations;
+  };
+  std::deque<Watched> watched_;
   std::deque<size_t> runs_left_;   // of the batches in the stream, in order
   uint64_t finished_batches_ = 0;  // in the life of this object
   int64_t next_stall_check_ns_ = 0;

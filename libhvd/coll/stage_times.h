@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When a batch was in which stage on this rank, for the timeline: from the first block's beginning
+// to the last one's end so far. Only batches that are watched have one.
+#pragma once
+
+#include <cstdint>
+
+#include "libhvd/base/clock.h"
+
+namespace hvd {
+
+struct StageTimes {
+  struct Span {
+    int64_t begin_ns = 0;  // 0: not yet
+    int64_t end_ns = 0;
+  };
+  Span pack;
+  Span reduce;
+  Span cross;
+  Span unpack;
+
+  bool begun() const {
+    return pack.begin_ns != 0 || reduce.begin_ns != 0 || cross.begin_ns != 0 ||
+           unpack.begin_ns != 0;
+  }
+};
+
+// Extends a span by its own life. Nothing without times.
+class StageClock {
+ public:
+  StageClock(StageTimes* times, StageTimes::Span StageTimes::*span)
+      : span_(times == nullptr ? nullptr : &(times->*span)) {
+    if (span_ != nullptr && span_->begin_ns == 0) span_->begin_ns = now_ns();
+  }
+  ~StageClock() {
+    if (span_ != nullptr) span_->end_ns = now_ns();
+  }
+  StageClock(const StageClock&) = delete;
+  StageClock& operator=(const StageClock&) = delete;
+
+ private:
+  StageTimes::Span* const span_;
+};
+
+}  // namespace hvd
