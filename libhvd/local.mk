@@ -97,14 +97,18 @@ libhvd_libcore_la_SOURCES = \
   libhvd/control/stall_watch.cc \
   libhvd/control/stall_watch.h \
   libhvd/control/tree.h \
+  libhvd/data/elements.h \
   libhvd/data/half.h \
+  libhvd/data/half_lanes.h \
   libhvd/data/kernels.cc \
   libhvd/data/kernels.h \
   libhvd/data/loops.h \
+  libhvd/data/products.h \
   libhvd/data/set_avx2.cc \
   libhvd/data/set_avx512.cc \
   libhvd/data/set_portable.cc \
   libhvd/data/sets.h \
+  libhvd/data/table.h \
   libhvd/data/types.cc \
   libhvd/data/types.h \
   libhvd/engine/batches.cc \

@@ -35,6 +35,9 @@ tests_unit_unit_SOURCES = \
   tests/unit/info_test.cc \
   tests/unit/inspector_test.cc \
   tests/unit/json_test.cc \
+  tests/unit/kernels_float_test.cc \
+  tests/unit/kernels_reference.cc \
+  tests/unit/kernels_reference.h \
   tests/unit/kernels_test.cc \
   tests/unit/launch_test.cc \
   tests/unit/layout_test.cc \

@@ -4,8 +4,9 @@
 // without branches, so that a loop over them can be vectorised. What a processor converts by itself
 // (loops.h) gives the same bits.
 //
-// Nearest, ties to even. Every NaN becomes the one quiet NaN of the type it goes to. Neither the
-// flush-to-zero nor the denormals-are-zero mode of the processor changes a result.
+// Nearest, ties to even. A NaN stays one, and becomes the one quiet NaN of a type that is stored.
+// Between float32 and the 16-bit types neither the flush-to-zero nor the denormals-are-zero mode of
+// the processor changes a result.
 //
 // Included once per instruction set, below the set's target: everything is in an unnamed namespace.
 #pragma once
@@ -42,7 +43,7 @@ inline float float_of_half(uint16_t half) {
   const uint32_t leading = kRebias + (1u << 23);
   const uint32_t small = bits_of(float_of((magnitude << 13) + leading) - float_of(leading));
   bits = magnitude < 0x0400 ? small : bits;
-  return float_of(magnitude > 0x7c00 ? kNanFloat : bits | sign);
+  return float_of(bits | sign);
 }
 
 inline uint16_t half_of_float(float x) {
@@ -55,18 +56,15 @@ inline uint16_t half_of_float(float x) {
   const uint32_t small = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
   bits = magnitude < 0x38800000 ? small : bits;
   bits = magnitude >= 0x47800000 ? 0x7c00 : bits;
-  return static_cast<uint16_t>(magnitude > 0x7f800000 ? kNanHalf : bits | sign);
+  return static_cast<uint16_t>(x == x ? bits | sign : kNanHalf);
 }
 
-inline float float_of_brain(uint16_t brain) {
-  const uint32_t bits = static_cast<uint32_t>(brain) << 16;
-  return float_of((bits & 0x7fffffffu) > 0x7f800000 ? kNanFloat : bits);
-}
+inline float float_of_brain(uint16_t brain) { return float_of(static_cast<uint32_t>(brain) << 16); }
 
 inline uint16_t brain_of_float(float x) {
   const uint32_t bits = bits_of(x);
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000 ? kNanBrain : rounded);
+  return static_cast<uint16_t>(x == x ? rounded : kNanBrain);
 }
 
 // The neighbour of x whose last bit is one, x itself if float32 has it: rounded again to a type
@@ -75,8 +73,8 @@ inline float odd_float_of(double x) {
   const float nearest = static_cast<float>(x);
   const double back = static_cast<double>(nearest);
   const uint32_t bits = bits_of(nearest);
-  const uint32_t below = bits - ((back > x) == (x > 0) ? 1 : 0);  // towards zero
-  return float_of(back == x || x != x ? bits : below | 1);
+  const uint32_t towards_zero = __builtin_fabs(back) > __builtin_fabs(x) ? bits - 1 : bits;
+  return float_of(back != x ? towards_zero | 1 : towards_zero);
 }
 
 }  // namespace
