@@ -60,15 +60,18 @@ bool Pipeline::pack_one() {
   if (turn == nullptr) return false;
   const Batch& batch = turn->batch;
   const uint64_t block = pack_.block;
+  StageTimes* const times = batch.times();
   char* slot = slots_->slot(slots_->geometry().local_rank, block);
   if (batch.plan().kind == OpKind::kBroadcast) {
     if (root(batch)) {
       if (!slot_free(*turn, block)) return false;
+      const StageClock clock(times, &StageTimes::pack);
       batch.pack(block, Range(), slot);
       slots_->announce(&Flags::packed, block + 1);
     }
   } else {
     if (!slot_free(*turn, block)) return false;
+    const StageClock clock(times, &StageTimes::pack);
     Range own;
     if (owner(batch)) {
       own = shard_range(batch.plan().elements_of(block), batch.plan().shards,
@@ -97,6 +100,7 @@ bool Pipeline::reduce_one(Channel* channel) {
       if (!ready) return false;
     } else {
       if (!slots_->all(&Flags::packed, block + 1, team)) return false;
+      const StageClock clock(batch.times(), &StageTimes::reduce);
       point_at_slots(team, block);
       batch.reduce(block, shard, members_slots_.data(), team.local_size(), team.local_index,
                    slots_->result(block));
@@ -132,6 +136,7 @@ Status Pipeline::cross_some(bool* moved) {
   for (Cursor look = cross_; at(look) != nullptr && !same(look, reduce_); next(&look)) {
     Crossing& crossing = crossings_[look.block % crossings_.size()];
     if (!owner(at(look)->batch) || crossing.done) continue;
+    const StageClock clock(at(look)->batch.times(), &StageTimes::cross);
     Expected<bool> done = crossing.run.advance(moved);
     if (!done.ok()) return done.status();
     crossing.done = *done;
@@ -170,6 +175,7 @@ bool Pipeline::unpack_block(const Batch& batch, uint64_t block) {
   const bool broadcast = plan.kind == OpKind::kBroadcast;
   if (plan.direct && !broadcast) {
     if (!slots_->all(&Flags::packed, block + 1, team)) return false;
+    const StageClock clock(batch.times(), &StageTimes::reduce);
     point_at_slots(team, block);
     batch.reduce_out(block, members_slots_.data(), team.local_size(), team.local_index);
     return true;
@@ -177,6 +183,7 @@ bool Pipeline::unpack_block(const Batch& batch, uint64_t block) {
   const bool ready = plan.direct ? slots_->one(&Flags::packed, block + 1, root_rank(batch))
                                  : slots_->all(&Flags::reduced, block + 1, team, plan.shards);
   if (!ready) return false;
+  const StageClock clock(batch.times(), &StageTimes::unpack);
   // The root of a broadcast in place has it already.
   batch.unpack(block, source(batch, block), broadcast && root(batch));
   return true;

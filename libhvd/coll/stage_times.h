@@ -20,9 +20,12 @@ struct StageTimes {
   Span cross;
   Span unpack;
 
-  bool begun() const {
-    return pack.begin_ns != 0 || reduce.begin_ns != 0 || cross.begin_ns != 0 ||
-           unpack.begin_ns != 0;
+  int64_t first_ns() const {  // 0: none has begun
+    int64_t first = 0;
+    for (const Span* span : {&pack, &reduce, &cross, &unpack}) {
+      if (span->begin_ns != 0 && (first == 0 || span->begin_ns < first)) first = span->begin_ns;
+    }
+    return first;
   }
 };
 

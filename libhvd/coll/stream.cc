@@ -72,6 +72,7 @@ Status Stream::step_exchange(bool* moved, bool* over) {
     exchange_ = make_exchange(&slots_, channel_, turn.batch);
     *moved = true;
   }
+  const StageClock clock(turn.batch.times(), &StageTimes::cross);
   Expected<bool> done = exchange_->step(moved);
   if (!done.ok()) return done.status();
   if (!*done) return ok_status();

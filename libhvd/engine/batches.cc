@@ -91,8 +91,7 @@ void Engine::start_runs(const Entry& entry, const std::shared_ptr<const Team>& t
     order.first_block = run.first_block;
     order.root = first.root;
     order.wire = parts_.wire_type;
-    stream_.add(
-        Batch(team, plan_batch(parts_.geometry, *team, order), std::move(segments), times));
+    stream_.add(Batch(team, plan_batch(parts_.geometry, *team, order), std::move(segments), times));
     ++streams;
   }
   for (const OperationPtr& operation : operations) {
@@ -119,9 +118,11 @@ std::shared_ptr<StageTimes> Engine::watch_stages(const std::vector<OperationPtr>
 }
 
 void Engine::trace_begun() {
-  while (!watched_.empty() && watched_.front().times->begun()) {
+  while (!watched_.empty()) {
+    const int64_t begun_ns = watched_.front().times->first_ns();
+    if (begun_ns == 0) return;
     for (const OperationPtr& operation : watched_.front().operations) {
-      if (operation->pending > 0) tracing_.begun(*operation);
+      if (operation->pending > 0) tracing_.begun(*operation, begun_ns);
     }
     watched_.pop_front();
   }

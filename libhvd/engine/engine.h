@@ -59,7 +59,7 @@ class Engine {
     // Takes the line to the leader of a neighbour node, when the own leader is dead.
     std::function<void(int node, const std::string& line)> bring_news;
     int stderr_fd = 2;
-    Timeline* timeline = nullptr;  // may be null; outlives the engine
+    Timeline* timeline = nullptr;          // may be null; outlives the engine
     std::unique_ptr<Inspector> inspector;  // hvd-info's way in, if there shall be one
     Json about;                            // what it is to hear beside what an engine knows
   };

@@ -37,13 +37,21 @@ std::string track_of(const Operation& operation) {
   return operation.key.name + " (process set " + std::to_string(operation.key.set) + ")";
 }
 
+// Of a ragged operation this rank's part.
+int64_t bytes_of(const Operation& operation) {
+  if (!operation.description.ragged()) return operation.description.bytes();
+  size_t bytes = 0;
+  for (const Segment& segment : operation.segments) bytes += segment.elements;
+  return static_cast<int64_t>(bytes);
+}
+
 }  // namespace
 
 void Tracing::submitted(const Operation& operation) {
   if (!on()) return;
   const std::string track = track_of(operation);
   timeline_->begin(track, phases_of(operation).negotiate, operation.submitted_ns,
-                   {{"bytes", operation.description.bytes()}});
+                   {{"bytes", bytes_of(operation)}});
   timeline_->rank_ready(track, rank_, operation.submitted_ns);
 }
 
@@ -55,12 +63,11 @@ void Tracing::scheduled(const Operation& operation, int last) {
   timeline_->begin(track, kQueue, now);
 }
 
-void Tracing::begun(const Operation& operation) {
+void Tracing::begun(const Operation& operation, int64_t ns) {
   if (!on()) return;
   const std::string track = track_of(operation);
-  const int64_t now = now_ns();
-  timeline_->end(track, kQueue, now);
-  timeline_->begin(track, phases_of(operation).run, now);
+  timeline_->end(track, kQueue, ns);
+  timeline_->begin(track, phases_of(operation).run, ns);
 }
 
 void Tracing::stages(const Operation& operation, const StageTimes& times) {

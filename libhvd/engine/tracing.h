@@ -20,9 +20,9 @@ class Tracing {
 
   bool on() const { return timeline_ != nullptr && timeline_->on(); }
 
-  void submitted(const Operation& operation);           // NEGOTIATE_ begins
+  void submitted(const Operation& operation);            // NEGOTIATE_ begins
   void scheduled(const Operation& operation, int last);  // NEGOTIATE_ ends, QUEUE begins
-  void begun(const Operation& operation);               // QUEUE ends, the operation begins
+  void begun(const Operation& operation, int64_t ns);    // QUEUE ends, the operation begins
   void stages(const Operation& operation, const StageTimes& times);
   void finished(const Operation& operation);  // the operation ends, whatever it was in
   void cycle();
