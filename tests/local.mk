@@ -89,7 +89,12 @@ tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
 tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
 
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
-check_PROGRAMS += tests/ranks/lifecycle tests/ranks/pmix_probe tests/ranks/rounds tests/ranks/worker
+check_PROGRAMS += \
+  tests/ranks/lifecycle \
+  tests/ranks/pmix_probe \
+  tests/ranks/rounds \
+  tests/ranks/stalls \
+  tests/ranks/worker
 
 tests_ranks_rounds_SOURCES = \
   tests/random.h \
@@ -98,6 +103,10 @@ tests_ranks_rounds_SOURCES = \
   tests/ranks/rounds_model.h
 tests_ranks_rounds_CPPFLAGS = $(AM_CPPFLAGS)
 tests_ranks_rounds_LDADD = libhvd/libhvd.la
+
+tests_ranks_stalls_SOURCES = tests/ranks/stalls.cc
+tests_ranks_stalls_CPPFLAGS = $(AM_CPPFLAGS)
+tests_ranks_stalls_LDADD = libhvd/libhvd.la
 
 tests_ranks_worker_SOURCES = tests/ranks/worker.cc
 tests_ranks_worker_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
