@@ -23,11 +23,16 @@ tests_unit_unit_SOURCES = \
   tests/ranks/rounds_model.cc \
   tests/ranks/rounds_model.h \
   tests/unit/address_test.cc \
+  tests/unit/aggregator_test.cc \
   tests/unit/agreement_test.cc \
   tests/unit/batch_property_test.cc \
   tests/unit/catch.h \
   tests/unit/control_property_test.cc \
   tests/unit/control_test.cc \
+  tests/unit/control_words.cc \
+  tests/unit/control_words.h \
+  tests/unit/description_test.cc \
+  tests/unit/engine_sets_test.cc \
   tests/unit/ends_test.cc \
   tests/unit/engine_test.cc \
   tests/unit/handoff_test.cc \
@@ -52,8 +57,11 @@ tests_unit_unit_SOURCES = \
   tests/unit/random_cases.h \
   tests/unit/record_test.cc \
   tests/unit/rounds_test.cc \
+  tests/unit/runs_test.cc \
+  tests/unit/scheduler_test.cc \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
+  tests/unit/stall_watch_test.cc \
   tests/unit/tcp_wire_test.cc \
   tests/unit/thread_job.cc \
   tests/unit/thread_job.h \

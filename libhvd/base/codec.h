@@ -50,12 +50,15 @@ class Reader {
   int32_t i32() { return get<int32_t>(); }
   int64_t i64() { return get<int64_t>(); }
   double f64() { return get<double>(); }
+  // A number has one encoding: others are refused.
   uint64_t varint() {
     uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       const uint8_t byte = u8();
       v |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return v;
+      if ((byte & 0x80) != 0) continue;
+      if ((byte == 0 && shift > 0) || (shift == 63 && byte > 1)) break;
+      return v;
     }
     fail();
     return 0;

@@ -97,7 +97,7 @@ void Aggregator::apply(const Entry& entry) {
       return fail(entry.key);
     case Entry::Kind::kJoined:
       joined_.clear();
-      for (auto& [id, set] : sets_) note_joined(set.get());
+      for (auto& [id, set] : sets_) std::fill(set->joined.begin(), set->joined.end(), 0);
       return;
     case Entry::Kind::kEpochEnd:
       return begin_epoch();
@@ -185,8 +185,9 @@ void Aggregator::add_set(int32_t id, const std::vector<std::vector<int>>& member
   set->members = members;
   for (const std::vector<int>& ranks : members) {
     if (!ranks.empty()) ++set->needed;
+    set->joined.push_back(static_cast<size_t>(std::count_if(
+        ranks.begin(), ranks.end(), [&](int rank) { return joined_.count(rank) > 0; })));
   }
-  note_joined(set.get());
 }
 
 void Aggregator::remove_set(int32_t id) {
@@ -201,18 +202,6 @@ void Aggregator::remove_set(int32_t id) {
     it = names_.erase(it);
   }
   sets_.erase(id);
-}
-
-void Aggregator::note_joined(Set* set) {
-  set->joined.assign(set->members.size(), false);
-  if (joined_.empty()) return;
-  for (size_t child = 0; child < set->members.size(); ++child) {
-    const std::vector<int>& members = set->members[child];
-    set->joined[child] =
-        !members.empty() && std::all_of(members.begin(), members.end(), [&](int rank) {
-          return std::find(joined_.begin(), joined_.end(), rank) != joined_.end();
-        });
-  }
 }
 
 std::vector<Report> Aggregator::drain() { return std::exchange(said_, {}); }
@@ -241,7 +230,7 @@ void Aggregator::take_ticket(int child, const Ready& ready) {
 }
 
 void Aggregator::take_description(int child, const OpKey& key, const std::vector<Opinion>& opinions,
-                                  int32_t last, bool joined) {
+                                  int32_t last, int32_t joined) {
   Name* known = find_or_add(key);
   if (known == nullptr || known->said[child] != Said::kNothing) return;
   for (const Opinion& opinion : opinions) {
@@ -256,8 +245,13 @@ void Aggregator::take_description(int child, const OpKey& key, const std::vector
 bool Aggregator::take_join(int child, Report report) {
   const std::vector<int>& below = ranks_below_[static_cast<size_t>(child)];
   if (!std::binary_search(below.begin(), below.end(), report.rank)) return false;
-  joined_.push_back(report.rank);
-  for (auto& [id, set] : sets_) note_joined(set.get());
+  if (!joined_.insert(report.rank).second) return false;
+  for (auto& [id, set] : sets_) {
+    const std::vector<int>& members = set->members[static_cast<size_t>(child)];
+    if (std::binary_search(members.begin(), members.end(), report.rank)) {
+      ++set->joined[static_cast<size_t>(child)];
+    }
+  }
   complete_by_join();
   say(std::move(report));
   return true;
@@ -270,19 +264,20 @@ void Aggregator::complete_by_join() {
   }
 }
 
-// A name is asked about once, whoever notices first that it does not come.
+// A name is asked about once, whoever notices first that it does not come. It may be forgotten
+// here: what was said by a ticket that is evicted.
 void Aggregator::take_stalled(Report report) {
-  const auto it = names_.find(report.key);
-  if (it == names_.end()) return;
-  bool& said = report.final ? it->second->final : it->second->stalled;
+  Name* name = find_or_add(report.key);
+  if (name == nullptr) return;
+  bool& said = report.final ? name->final : name->stalled;
   if (!std::exchange(said, true)) say(std::move(report));
 }
 
-void Aggregator::hear(Name* name, int child, Said what, int32_t last, bool joined) {
-  if (name->said[child] != Said::kNothing) return;
+void Aggregator::hear(Name* name, int child, Said what, int32_t last, int32_t joined) {
+  if (name->said[child] != Said::kNothing || name->set->members[child].empty()) return;
   name->said[child] = what;
   name->last = last;
-  if (joined) name->joined = true;
+  note_joined(name, joined);
   if (name->heard++ == 0) ++incomplete_;
   if (all_heard(*name)) complete(name);
 }
@@ -292,7 +287,7 @@ bool Aggregator::all_heard(const Name& name) const {
   if (joined_.empty()) return false;
   for (size_t child = 0; child < name.said.size(); ++child) {
     if (name.said[child] == Said::kNothing && !name.set->members[child].empty() &&
-        !name.set->joined[child]) {
+        !name.set->all_joined(child)) {
       return false;
     }
   }
@@ -301,7 +296,10 @@ bool Aggregator::all_heard(const Name& name) const {
 
 void Aggregator::complete(Name* name) {
   --incomplete_;
-  if (name->heard < name->set->needed) name->joined = true;
+  for (size_t child = 0; name->heard < name->set->needed && child < name->said.size(); ++child) {
+    const std::vector<int>& members = name->set->members[child];
+    if (name->said[child] == Said::kNothing && !members.empty()) note_joined(name, members[0]);
+  }
   say_forgotten();
   if (name->opinions.empty()) {
     if (said_.empty() || said_.back().kind != Report::Kind::kReady) {
@@ -323,13 +321,18 @@ void Aggregator::complete(Name* name) {
     report.joined = name->joined;
     report.opinions = std::move(name->opinions);
     for (Opinion& opinion : report.opinions) std::sort(opinion.ranks.begin(), opinion.ranks.end());
-    if (report.opinions.size() == 1 && !report.joined) report.opinions[0].ranks.clear();
+    if (report.opinions.size() == 1 && report.joined < 0) report.opinions[0].ranks.clear();
     say(std::move(report));
   }
   name->opinions.clear();
   name->heard = 0;
-  name->joined = false;
+  name->joined = -1;
   std::fill(name->said.begin(), name->said.end(), Said::kNothing);
+}
+
+// Of several the lowest is told.
+void Aggregator::note_joined(Name* name, int32_t rank) {
+  if (rank >= 0 && (name->joined < 0 || rank < name->joined)) name->joined = rank;
 }
 
 void Aggregator::add_opinion(Name* name, const std::string& description,

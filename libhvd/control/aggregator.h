@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "libhvd/control/message.h"
@@ -44,6 +45,8 @@ class Aggregator {
 
   // Names that some children have submitted and others have not, for the stall watch and tests.
   size_t incomplete() const { return incomplete_; }
+  size_t names() const { return names_.size(); }
+  size_t sets() const { return sets_.size(); }
   // Evicted tickets that are still understood.
   size_t remembered() const { return evicted_.size(); }
 
@@ -57,7 +60,9 @@ class Aggregator {
   struct Set {
     std::vector<std::vector<int>> members;  // by child, ascending
     int needed = 0;                         // children that have members
-    std::vector<bool> joined;               // by child: all its members have joined
+    std::vector<size_t> joined;             // by child: how many of its members have joined
+
+    bool all_joined(size_t child) const { return joined[child] == members[child].size(); }
   };
   enum class Said : uint8_t { kNothing, kTicket, kDescription };
   struct Name {
@@ -69,7 +74,7 @@ class Aggregator {
     int heard = 0;                  // children that said something
     std::vector<Opinion> opinions;  // of the children that sent descriptions
     int32_t last = 0;               // as in Ready
-    bool joined = false;
+    int32_t joined = -1;
     bool stalled = false;  // was said
     bool final = false;
   };
@@ -77,13 +82,14 @@ class Aggregator {
   Name* find_or_add(const OpKey& key);
   void take_ticket(int child, const Ready& ready);
   void take_description(int child, const OpKey& key, const std::vector<Opinion>& opinions,
-                        int32_t last, bool joined);
+                        int32_t last, int32_t joined);
   bool take_join(int child, Report report);
   void take_stalled(Report report);
-  void hear(Name* name, int child, Said what, int32_t last, bool joined);
+  void hear(Name* name, int child, Said what, int32_t last, int32_t joined);
   bool all_heard(const Name& name) const;
   void complete(Name* name);
   void complete_by_join();
+  static void note_joined(Name* name, int32_t rank);
   void add_opinion(Name* name, const std::string& description, const std::vector<int>& ranks);
   void define(const Entry& entry);
   void run(const Entry& entry);
@@ -92,7 +98,6 @@ class Aggregator {
   void begin_epoch();
   void add_set(int32_t id, const std::vector<std::vector<int>>& members);
   void remove_set(int32_t id);
-  void note_joined(Set* set);
   void forget_evicted(int child, uint64_t evictions);
   void say_forgotten();
   void say(Report report);
@@ -101,7 +106,7 @@ class Aggregator {
   std::unordered_map<int32_t, std::unique_ptr<Set>> sets_;
   int32_t next_set_ = 1;
   std::unordered_map<Ticket, Description> set_changes_;  // tickets that add or remove sets
-  std::vector<int> joined_;                              // ranks below, in order
+  std::unordered_set<int> joined_;                       // ranks below
   std::unordered_map<OpKey, std::unique_ptr<Name>, OpKeyHash> names_;
   std::unordered_map<Ticket, Name*> tickets_;
   // Evicted tickets that a child may still say: the last ones of evictions_.

@@ -15,7 +15,7 @@ Report Announcer::announce(const OpKey& key, const std::string& description) con
     report.last = rank_;
     return report;
   }
-  report.tickets.push_back({known->second, rank_, false});
+  report.tickets.push_back({known->second, rank_, -1});
   return report;
 }
 

@@ -36,6 +36,8 @@ class Announcer {
   // nullptr if there is no such ticket.
   const Known* find(Ticket ticket) const;
 
+  size_t size() const { return tickets_.size(); }
+
  private:
   const int rank_;
   std::unordered_map<OpKey, Ticket, OpKeyHash> names_;

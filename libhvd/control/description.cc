@@ -91,7 +91,9 @@ std::vector<int32_t> read_ranks(Reader* r) {
   for (uint64_t i = 0; i < runs && r->ok(); ++i) {
     const uint64_t gap = r->varint();
     const uint64_t length = r->varint();
+    const bool touches = i > 0 && gap == 0;  // would be one run with the one before
     if (gap > kMost || length > kMost || next + gap + length > kMost) r->fail();
+    if (touches || length == 0) r->fail();
     next += gap;
     for (uint64_t k = 0; k < length && r->ok(); ++k) ranks.push_back(static_cast<int32_t>(next++));
   }
@@ -112,6 +114,21 @@ std::optional<TensorShape> read_tensor(Reader* r) {
   }
   if (!r->ok()) return std::nullopt;
   return tensor;
+}
+
+// What kinds of operation have in common with all others of their kind.
+bool sensible(const Description& d) {
+  const bool moves = d.kind <= OpKind::kReducescatter;
+  if (d.tensors.empty() ? moves : !moves) return false;
+  if (!d.grouped && d.tensors.size() > 1) return false;
+  int64_t bytes = 0;
+  for (const TensorShape& tensor : d.tensors) {
+    if (d.ragged() && (tensor.shape.empty() || tensor.shape[0] != 0)) return false;
+    int64_t size = static_cast<int64_t>(size_of(tensor.type));
+    if (__builtin_mul_overflow(size, tensor.elements(), &size)) return false;
+    if (__builtin_add_overflow(bytes, size, &bytes)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -204,6 +221,7 @@ std::optional<Description> Description::decode(std::string_view bytes) {
   d.op = static_cast<ReduceOp>(op);
   d.device = static_cast<DeviceClass>(device);
   d.grouped = grouped != 0;
+  if (!sensible(d)) return std::nullopt;
   return d;
 }
 

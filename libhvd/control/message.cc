@@ -7,11 +7,25 @@
 namespace hvd {
 namespace {
 
+int32_t read_int32(Reader* r) {
+  const uint64_t v = r->varint();
+  if (v > INT32_MAX) r->fail();
+  return static_cast<int32_t>(v);
+}
+
+bool read_flag(Reader* r) {
+  const uint8_t v = r->u8();
+  if (v > 1) r->fail();
+  return v == 1;
+}
+
 void write_tickets(Writer* w, const std::vector<Ready>& tickets) {
   w->varint(tickets.size());
   for (const Ready& ready : tickets) {
-    w->varint(ready.ticket * 2 + (ready.joined ? 1 : 0));
+    const bool joined = ready.joined >= 0;
+    w->varint(ready.ticket * 2 + (joined ? 1 : 0));
     w->varint(static_cast<uint32_t>(ready.last));
+    if (joined) w->varint(static_cast<uint32_t>(ready.joined));
   }
 }
 
@@ -25,8 +39,8 @@ std::vector<Ready> read_tickets(Reader* r) {
   tickets.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t ticket = r->varint();
-    const uint64_t last = r->varint();
-    tickets.push_back({ticket / 2, static_cast<int32_t>(last), (ticket & 1) != 0});
+    const int32_t last = read_int32(r);
+    tickets.push_back({ticket / 2, last, (ticket & 1) != 0 ? read_int32(r) : -1});
   }
   return tickets;
 }
@@ -38,7 +52,7 @@ void write_key(Writer* w, const OpKey& key) {
 
 OpKey read_key(Reader* r) {
   OpKey key;
-  key.set = static_cast<int32_t>(r->varint());
+  key.set = read_int32(r);
   key.name = r->string();
   return key;
 }
@@ -79,7 +93,7 @@ std::string Report::encode() const {
       write_key(&w, key);
       write_opinions(&w, opinions);
       w.i32(last);
-      w.u8(joined ? 1 : 0);
+      w.i32(joined);
       break;
     case Kind::kGoodbye:
     case Kind::kPresence:
@@ -128,7 +142,7 @@ std::optional<Report> Report::decode(std::string_view bytes) {
       report.key = read_key(&r);
       report.opinions = read_opinions(&r);
       report.last = r.i32();
-      report.joined = r.u8() != 0;
+      report.joined = r.i32();
       if (report.opinions.empty()) r.fail();
       for (const Opinion& opinion : report.opinions) {
         if (!Description::decode(opinion.description)) r.fail();
@@ -142,13 +156,13 @@ std::optional<Report> Report::decode(std::string_view bytes) {
     case Kind::kStalled:
       report.key = read_key(&r);
       report.rank = r.i32();
-      report.final = r.u8() != 0;
+      report.final = read_flag(&r);
       report.text = r.string();
       break;
     case Kind::kAnswer:
       report.question = r.u64();
       report.rank = r.i32();
-      report.submitted = r.u8() != 0;
+      report.submitted = read_flag(&r);
       report.text = r.string();
       break;
     case Kind::kForgotten:
@@ -226,7 +240,7 @@ Entry Entry::decode(Reader* r) {
       entry.ticket = r->u64();
       break;
     case Kind::kBatch:
-      entry.set = static_cast<int32_t>(r->varint());
+      entry.set = read_int32(r);
       entry.first_block = r->varint();
       entry.end_block = entry.first_block + r->varint();
       entry.tickets = read_tickets(r);

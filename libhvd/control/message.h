@@ -21,7 +21,7 @@ using Ticket = uint64_t;  // a known (name, description); never used twice; 0 is
 struct Ready {
   Ticket ticket = 0;
   int32_t last = 0;     // the rank that was the last to submit it
-  bool joined = false;  // ranks have not submitted it that have joined
+  int32_t joined = -1;  // a rank that has joined instead of submitting it; -1: there is none
 };
 
 // What a child says to its parent. A child speaks for the ranks below it.
@@ -45,7 +45,7 @@ struct Report {
   OpKey key;                      // kSubmit, kStalled
   std::vector<Opinion> opinions;  // kSubmit; one without ranks: all members below agree
   int32_t last = 0;               // kSubmit: as in Ready
-  bool joined = false;            // kSubmit: as in Ready
+  int32_t joined = -1;            // kSubmit: as in Ready
   int32_t rank = 0;               // kGoodbye, kPresence, kJoin, kStalled, kAnswer
   uint64_t evictions = 0;         // kForgotten; since the job began
   bool final = false;             // kStalled

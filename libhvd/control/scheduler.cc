@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "libhvd/base/rank_list.h"
 #include "libhvd/base/status.h"
 #include "libhvd/control/runs.h"
 
@@ -64,16 +63,22 @@ void Scheduler::end_epoch() {
   sets_.clear();
   next_set_ = 1;
   joined_.clear();
+  all_joined_ = false;
   somebody_left_ = false;
 }
 
 void Scheduler::join(int rank) {
   joined_.push_back(rank);
-  if (static_cast<int>(joined_.size()) < ranks_) return;
-  joined_.clear();
+  all_joined_ = static_cast<int>(joined_.size()) == ranks_;
+}
+
+// Behind all that was complete before: joined ranks take part in it.
+void Scheduler::end_join() {
   Entry entry;
   entry.kind = Entry::Kind::kJoined;
-  entry.rank = rank;
+  entry.rank = joined_.back();
+  joined_.clear();
+  all_joined_ = false;
   add(std::move(entry));
 }
 
@@ -113,36 +118,38 @@ void Scheduler::make_ready(const Ready& ready, int64_t now_ns) {
   auto it = known_.find(ready.ticket);
   if (it == known_.end() || it->second.waiting) return;
   touch(ready.ticket);
-  const std::string text = objection(it->second.key, it->second.description, ready.joined);
+  const std::string text = join_objection(it->second.key, it->second.description, ready.joined);
   if (!text.empty()) return fail(it->second.key, text);
   it->second.waiting = true;
   if (ready_.empty()) first_ready_ns_ = now_ns;
   ready_.push_back(ready);
 }
 
-// Why an operation that all have submitted cannot run. Empty: it can.
-std::string Scheduler::objection(const OpKey& key, const Description& description,
-                                 bool joined) const {
-  const std::string what = format("%s \"%s\"", description.kind_text().c_str(), key.name.c_str());
+// Why an operation cannot run that `joined` has not submitted. Empty: it can.
+std::string Scheduler::join_objection(const OpKey& key, const Description& description,
+                                      int32_t joined) const {
   const bool zeros_will_do =
       description.kind == OpKind::kAllreduce || description.kind == OpKind::kBarrier;
-  if (joined && (key.set != 0 || !zeros_will_do)) {
-    std::vector<int> ranks = joined_;
-    std::sort(ranks.begin(), ranks.end());
-    return format(
-        "%s%s: rank %s has joined; without it only allreduce and barrier of all ranks go on",
-        what.c_str(), key.set == 0 ? "" : format(" of process set %d", key.set).c_str(),
-        rank_list(ranks).c_str());
-  }
+  if (joined < 0 || (key.set == 0 && zeros_will_do)) return "";
+  return format(
+      "%s \"%s\"%s: rank %d has joined; without it only allreduce and barrier of all ranks go on",
+      description.kind_text().c_str(), key.name.c_str(),
+      key.set == 0 ? "" : format(" of process set %d", key.set).c_str(), joined);
+}
+
+// Why the process sets cannot be changed like this when it is its turn. Empty: they can.
+std::string Scheduler::set_objection(const OpKey& key, const Description& description) const {
   if (description.kind == OpKind::kAddSet) {
     for (const auto& [id, ranks] : sets_) {
       if (ranks == description.ranks) {
-        return format("%s: process set %d has these ranks already", what.c_str(), id);
+        return format("%s \"%s\": process set %d has these ranks already",
+                      name_of(description.kind), key.name.c_str(), id);
       }
     }
   }
   if (description.kind == OpKind::kRemoveSet && sets_.count(description.root) == 0) {
-    return format("%s: there is no process set %d any more", what.c_str(), description.root);
+    return format("%s \"%s\": there is no process set %d any more", name_of(description.kind),
+                  key.name.c_str(), description.root);
   }
   return "";
 }
@@ -164,7 +171,13 @@ void Scheduler::form(uint64_t finished, int64_t now_ns) {
   if (somebody_left_) ready_.clear();
   while (!ready_.empty() && formed_ - finished < static_cast<uint64_t>(limits_.batches_in_flight)) {
     if (limits_.cycle_ns > 0 && now_ns < first_ready_ns_ + limits_.cycle_ns) return;
-    const Known& first = known_[ready_.front().ticket];
+    Known& first = known_[ready_.front().ticket];
+    if (const std::string text = set_objection(first.key, first.description); !text.empty()) {
+      first.waiting = false;
+      fail(first.key, text);
+      ready_.pop_front();
+      continue;
+    }
     std::vector<Ready> batch;
     std::deque<Ready> rest;
     int64_t bytes = 0;
@@ -187,6 +200,7 @@ void Scheduler::form(uint64_t finished, int64_t now_ns) {
     ready_ = std::move(rest);
     add_batch(std::move(batch));
   }
+  if (all_joined_ && ready_.empty()) end_join();
   evict_beyond_capacity();
 }
 

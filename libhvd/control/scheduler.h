@@ -53,6 +53,8 @@ class Scheduler {
 
   // Batches formed in the life of this object; form() compares it with `finished`.
   uint64_t formed() const { return formed_; }
+  size_t known() const { return known_.size(); }  // tickets
+  size_t sets() const { return sets_.size(); }    // but for the global one
 
  private:
   struct Known {
@@ -66,9 +68,12 @@ class Scheduler {
   void submit(const Report& report, int64_t now_ns);
   void define(const Report& report);
   void make_ready(const Ready& ready, int64_t now_ns);
-  std::string objection(const OpKey& key, const Description& description, bool joined) const;
+  std::string join_objection(const OpKey& key, const Description& description,
+                             int32_t joined) const;
+  std::string set_objection(const OpKey& key, const Description& description) const;
   void fail(const OpKey& key, std::string text);
   void join(int rank);
+  void end_join();
   void end_epoch();
   void touch(Ticket ticket);
   void evict_beyond_capacity();
@@ -85,6 +90,7 @@ class Scheduler {
   std::map<int32_t, std::vector<int32_t>> sets_;  // members; the global set is not here
   int32_t next_set_ = 1;
   std::vector<int> joined_;     // ranks, in order
+  bool all_joined_ = false;     // kJoined is due
   std::list<Ticket> recently_;  // most recent first
   std::deque<Ready> ready_;     // complete, in order
   int64_t first_ready_ns_ = 0;  // when the oldest of ready_ became so

@@ -75,7 +75,10 @@ Entry StallWatch::ask(const Report& report, std::vector<int> members,
 
 void StallWatch::take(const Report& answer) {
   const auto question = open_.find(answer.question);
-  if (question != open_.end()) question->second.answers[answer.rank] = answer;
+  if (question == open_.end()) return;
+  const std::vector<int>& asked = question->second.asked;
+  if (std::find(asked.begin(), asked.end(), answer.rank) == asked.end()) return;
+  question->second.answers[answer.rank] = answer;
 }
 
 std::vector<Stall> StallWatch::finished(int64_t now_ns) {

@@ -142,6 +142,7 @@ void Engine::finish_without_data(const OperationPtr& operation) {
 
 void Engine::remove_set(int32_t set) {
   sets_.remove(set);
+  table_.forget_set(set);
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     if (it->first.set != set) {
       ++it;

@@ -55,6 +55,17 @@ void OperationTable::begin_epoch() {
   unnamed_.clear();
 }
 
+void OperationTable::forget_set(int32_t set) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  unnamed_.erase(unnamed_.lower_bound({set, OpKind::kAllreduce}),
+                 unnamed_.lower_bound({set + 1, OpKind::kAllreduce}));
+}
+
+size_t OperationTable::held() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return by_handle_.size() + names_.size() + unnamed_.size();
+}
+
 std::vector<OperationPtr> OperationTable::unfinished() {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<OperationPtr> operations;

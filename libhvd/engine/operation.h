@@ -71,11 +71,17 @@ class OperationTable {
   // Counters of unnamed operations begin anew: ranks may have failed at different ones.
   void begin_epoch();
 
+  // A process set was removed: its number does not come again in this epoch.
+  void forget_set(int32_t set);
+
   // Those that are not done, in no order.
   std::vector<OperationPtr> unfinished();
 
   OperationPtr find(int64_t handle);
   void release(int64_t handle);
+
+  // Handles, names in flight and counters that are held.
+  size_t held();
 
  private:
   std::mutex mutex_;

@@ -44,12 +44,12 @@ void Engine::check_stalls(int64_t now) {
 
 void Engine::answer(const Entry& question) {
   const std::shared_ptr<const Team> team = sets_.find(question.key.set);
-  if (team == nullptr || team->index < 0 || join_ != nullptr) return;
+  if (team == nullptr || team->index < 0) return;
   Report report;
   report.kind = Report::Kind::kAnswer;
   report.question = question.ticket;
   report.rank = parts_.rank;
-  report.submitted = waiting_.count(question.key) > 0;
+  report.submitted = join_ != nullptr || waiting_.count(question.key) > 0;
   if (!report.submitted) report.text = waits_in();
   control_->say(std::move(report));
 }

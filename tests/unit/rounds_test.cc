@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,20 +37,23 @@ class Use {
     const Says& says = trial_.says;
     Description d;
     d.kind = says.broadcast ? OpKind::kBroadcast : OpKind::kAllreduce;
-    d.type = static_cast<DataType>(says.type);
     d.op = static_cast<ReduceOp>(says.op);
     d.root = says.root;
     d.prescale = says.prescale;
     d.postscale = says.postscale;
     d.device = says.gpu ? DeviceClass::kGpu : DeviceClass::kHost;
-    d.shape = says.shape;
+    d.tensors.push_back({static_cast<DataType>(says.type), says.shape});
     Segment s;
     s.input = s.output = trial_.data.data();
-    s.elements = says.elements();
+    s.elements = says.broadcast ? says.bytes() : says.elements();
     s.before.multiply = says.prescale;
     s.after.multiply = says.postscale;
     if (!says.broadcast && d.op == ReduceOp::kAverage) s.after.divide = ranks;
-    submitted_ = engine_->submit(trial_.name, d, s);
+    auto operation = std::make_shared<Operation>();
+    operation->key.name = trial_.name;
+    operation->description = std::move(d);
+    operation->segments.push_back(s);
+    submitted_ = engine_->submit(std::move(operation));
   }
 
   // "" if all went as it must.
