@@ -130,4 +130,24 @@ void Batch::reduce_out(uint64_t block, const char* const* slots, int count, int 
                  });
 }
 
+std::vector<Range> Batch::needs(uint64_t block, Range shard) const {
+  std::vector<Range> needs;
+  if (plan_.kind != OpKind::kReducescatter) return needs;
+  needs.resize(static_cast<size_t>(team_->nodes));
+  const size_t size = size_of(plan_.type);
+  for_each_piece(block, shard, SIZE_MAX,
+                 [&](const Segment& s, size_t within, size_t offset, size_t n) {
+                   const size_t row = s.elements / s.rows;
+                   for (int node = 0; node < team_->nodes; ++node) {
+                     const auto& members = team_->members_by_node[node];
+                     const size_t begin = rows_of(s.rows, team_->size, members.front()).begin * row;
+                     const size_t end = rows_of(s.rows, team_->size, members.back()).end * row;
+                     const Range part = overlap({within, within + n}, {begin, end});
+                     const size_t at = offset / size - shard.begin + (part.begin - within);
+                     if (part.size() > 0) needs[node] = hull(needs[node], {at, at + part.size()});
+                   }
+                 });
+  return needs;
+}
+
 }  // namespace hvd

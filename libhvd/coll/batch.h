@@ -84,6 +84,10 @@ class Batch {
   // wanted of it. Slot `me` is this rank's own.
   void reduce_out(uint64_t block, const char* const* slots, int count, int me) const;
 
+  // Of a reducescatter, by node of the team: the elements of `shard` that members there keep,
+  // counted from its begin, and what lies between them. Nothing for other kinds: all of them.
+  std::vector<Range> needs(uint64_t block, Range shard) const;
+
  private:
   // Calls fn(segment, first element within it, offset in the block in bytes, elements) for each
   // piece of a tensor that lies in `part` of the block, cut to at most so many bytes.

@@ -13,7 +13,7 @@ using Flags = Slots::Flags;
 Pipeline::Pipeline(Slots* slots, const Turns* turns)
     : slots_(slots),
       turns_(turns),
-      crossings_(static_cast<size_t>(slots->geometry().slots)),
+      runs_(static_cast<size_t>(slots->geometry().slots)),
       members_slots_(static_cast<size_t>(slots->geometry().local_size)) {}
 
 void Pipeline::added() {
@@ -114,37 +114,47 @@ bool Pipeline::reduce_one(Channel* channel) {
 void Pipeline::start_crossing(Channel* channel, const Batch& batch, uint64_t block, Range shard) {
   const BatchPlan& plan = batch.plan();
   const Team& team = batch.team();
+  Run& run = runs_[block % runs_.size()];
+  run.done = team.nodes == 1;
+  if (run.done) return;
   const size_t size = size_of(plan.type);
-  const size_t index = block % crossings_.size();
   const size_t block_bytes = slots_->geometry().block_bytes;
+  if (scratch_ == nullptr) scratch_.reset(new char[runs_.size() * block_bytes]);
   std::vector<CrossStep> steps;
-  if (team.nodes > 1) {
-    if (scratch_ == nullptr) scratch_.reset(new char[crossings_.size() * block_bytes]);
-    steps = plan.kind == OpKind::kBroadcast
-                ? plan_cross_broadcast(team.nodes, team.node, plan.root_node, shard.size())
-                : plan_cross_sum(team.nodes, team.node, shard.size(), size);
+  if (plan.kind == OpKind::kBroadcast) {
+    steps = plan_cross_broadcast(team.nodes, team.node, plan.root_node, shard.size());
+  } else {
+    const std::vector<Range> needs = batch.needs(block, shard);
+    steps =
+        plan_cross_sum(team.nodes, team.node, shard.size(), size, needs.empty() ? nullptr : &needs);
   }
-  Crossing& crossing = crossings_[index];
-  crossing.done = false;
-  crossing.run.start(channel, &team, block, std::move(steps), plan.type, plan.op,
-                     source(batch, block) + shard.begin * size,
-                     scratch_.get() + index * block_bytes);
+  Crossing crossing;
+  crossing.channel = channel;
+  crossing.team = &team;
+  crossing.block = block;
+  crossing.type = plan.type;
+  crossing.op = plan.op;
+  crossing.wire = plan.wire;
+  crossing.elements = shard.size();
+  crossing.data = source(batch, block) + shard.begin * size;
+  crossing.scratch = scratch_.get() + block % runs_.size() * block_bytes;
+  run.run.start(crossing, std::move(steps));
 }
 
 Status Pipeline::cross_some(bool* moved) {
   // All blocks in flight advance; the counter follows in order.
   for (Cursor look = cross_; at(look) != nullptr && !same(look, reduce_); next(&look)) {
-    Crossing& crossing = crossings_[look.block % crossings_.size()];
-    if (!owner(at(look)->batch) || crossing.done) continue;
+    Run& run = runs_[look.block % runs_.size()];
+    if (!owner(at(look)->batch) || run.done) continue;
     const StageClock clock(at(look)->batch.times(), &StageTimes::cross);
-    Expected<bool> done = crossing.run.advance(moved);
+    Expected<bool> done = run.run.advance(moved);
     if (!done.ok()) return done.status();
-    crossing.done = *done;
+    run.done = *done;
   }
   for (; at(cross_) != nullptr && !same(cross_, reduce_); next(&cross_)) {
     const Batch& batch = at(cross_)->batch;
     if (!owner(batch)) continue;
-    if (!crossings_[cross_.block % crossings_.size()].done) break;
+    if (!runs_[cross_.block % runs_.size()].done) break;
     slots_->post(&Flags::reduced, cross_.block + 1, batch.team(), batch.plan().shards);
     *moved = true;
   }
@@ -192,7 +202,7 @@ bool Pipeline::unpack_block(const Batch& batch, uint64_t block) {
 bool Pipeline::slot_free(const Turn& turn, uint64_t block) const {
   const uint64_t nth = block - turn.batch.plan().first_block;
   if (nth >= turn.before.size()) {
-    return slots_->all(&Flags::done, block + 1 - crossings_.size(), turn.batch.team());
+    return slots_->all(&Flags::done, block + 1 - runs_.size(), turn.batch.team());
   }
   const SlotUse& use = turn.before[nth];
   return use.team == nullptr || slots_->all(&Flags::done, use.done, *use.team);

@@ -50,7 +50,7 @@ class Pipeline {
     uint64_t block = 0;
   };
   // A block whose shard is on its way between nodes.
-  struct Crossing {
+  struct Run {
     CrossRun run;
     bool done = false;
   };
@@ -81,7 +81,7 @@ class Pipeline {
   Cursor reduce_;
   Cursor cross_;
   Cursor unpack_;
-  std::vector<Crossing> crossings_;   // by block mod slots
+  std::vector<Run> runs_;             // by block mod slots
   std::vector<char*> members_slots_;  // of the block in hand
   std::unique_ptr<char[]> scratch_;   // one block per slot, once something crosses
 };

@@ -48,6 +48,12 @@ bool is_exclusive(OpKind kind, ReduceOp op) {
          (kind == OpKind::kAllreduce && op == ReduceOp::kAdasum);
 }
 
+Range hull(Range a, Range b) {
+  if (a.size() == 0) return b;
+  if (b.size() == 0) return a;
+  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
 size_t BatchPlan::elements_of(uint64_t block) const {
   const uint64_t begin = (block - first_block) * block_elements;
   return std::min<uint64_t>(block_elements, elements - begin);
@@ -71,8 +77,13 @@ BatchPlan plan_batch(const Geometry& geometry, const Team& team, const BatchOrde
     plan.root_node = team.node_of[root];
     plan.root_place = team.place_of[root];
   }
-  plan.direct = team.nodes == 1 && (order.kind == OpKind::kBroadcast || team.size <= kDirectRanks ||
-                                    bytes <= kDirectBytes);
+  const bool sum = order.op == ReduceOp::kSum || order.op == ReduceOp::kAverage;
+  const bool wide = order.type == DataType::kFloat32 || order.type == DataType::kFloat64;
+  if (team.nodes > 1 && sum && wide && order.kind != OpKind::kBroadcast) plan.wire = order.wire;
+  // Of a reducescatter everybody sums its own rows.
+  plan.direct = team.nodes == 1 &&
+                (order.kind == OpKind::kReducescatter || order.kind == OpKind::kBroadcast ||
+                 team.size <= kDirectRanks || bytes <= kDirectBytes);
   const size_t block = std::min(bytes, plan.block_elements * size);
   plan.shards = static_cast<int>(
       std::clamp<size_t>(block / kMinShardBytes, 1, static_cast<size_t>(team.max_shards)));
@@ -95,7 +106,25 @@ Range rows_of(size_t rows, int size, int index) {
   return {begin, begin + rows / n + (i < rows % n ? 1 : 0)};
 }
 
-std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size_t element_bytes) {
+namespace {
+
+// Elements that the nodes [first, first + count) want, and those beyond the power of two that they
+// serve.
+Range wanted_by(const std::vector<Range>* needs, int power, int first, int count, Range all) {
+  if (needs == nullptr) return all;
+  Range want;
+  const int nodes = static_cast<int>(needs->size());
+  for (int node = first; node < first + count; ++node) {
+    want = hull(want, (*needs)[node]);
+    if (node + power < nodes) want = hull(want, (*needs)[node + power]);
+  }
+  return want;
+}
+
+}  // namespace
+
+std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size_t element_bytes,
+                                      const std::vector<Range>* needs) {
   std::vector<CrossStep> steps;
   if (nodes == 1 || elements == 0) return steps;
   const int power = largest_power_of_two(nodes);
@@ -103,8 +132,9 @@ std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size
   const Range all = {0, elements};
   const Range none = {0, 0};
   if (node >= power) {
+    const Range want = needs == nullptr ? all : (*needs)[node];
     steps.push_back({CrossStep::Kind::kFoldIn, node - power, all, none, false});
-    steps.push_back({CrossStep::Kind::kFoldOut, node - power, none, all, false});
+    steps.push_back({CrossStep::Kind::kFoldOut, node - power, none, want, false});
     return steps;
   }
   if (node < extras) steps.push_back({CrossStep::Kind::kFoldIn, node + power, none, all, true});
@@ -121,13 +151,21 @@ std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size
       Range keep = {mine.begin, middle};
       Range give = {middle, mine.end};
       if ((node & distance) != 0) std::swap(keep, give);
-      steps.push_back({CrossStep::Kind::kReduce, node ^ distance, give, keep, true});
-      gather.push_back({CrossStep::Kind::kGather, node ^ distance, keep, give, false});
+      const int peer = node ^ distance;
+      steps.push_back({CrossStep::Kind::kReduce, peer, give, keep, true});
+      // When this comes, a node still serves those that differ from it in the bits below.
+      const Range we = wanted_by(needs, power, node / distance * distance, distance, all);
+      const Range they = wanted_by(needs, power, peer / distance * distance, distance, all);
+      gather.push_back(
+          {CrossStep::Kind::kGather, peer, overlap(keep, they), overlap(give, we), false});
       mine = keep;
     }
     steps.insert(steps.end(), gather.rbegin(), gather.rend());
   }
-  if (node < extras) steps.push_back({CrossStep::Kind::kFoldOut, node + power, all, none, false});
+  if (node < extras) {
+    const Range want = needs == nullptr ? all : (*needs)[node + power];
+    steps.push_back({CrossStep::Kind::kFoldOut, node + power, want, none, false});
+  }
   return steps;
 }
 

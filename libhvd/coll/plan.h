@@ -36,6 +36,7 @@ struct Range {
   size_t size() const { return end - begin; }
 };
 Range overlap(Range a, Range b);  // empty, of a's begin, if there is none
+Range hull(Range a, Range b);     // all between the two; an empty one does not count
 
 // The precision of sums of float32 and float64 on their way between nodes.
 enum class WireType : uint8_t { kOwn = 0, kBfloat16 = 1, kFloat16 = 2 };
@@ -113,7 +114,12 @@ struct CrossStep {
 // bytes), recursive halving-doubling half of what is left and gathers it back (2 log2 P messages,
 // each byte sent about twice): the same tree, so the same bits. Cost of the latter per node and
 // direction: 2 (P-1)/P shards.
-std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size_t element_bytes);
+//
+// `needs`, by node: the elements of the sum that its members want (a reducescatter); null: all of
+// them. Sums are the same; what is gathered back is only what somebody wants whom the receiver
+// still serves. Other elements of the shard are undefined afterwards.
+std::vector<CrossStep> plan_cross_sum(int nodes, int node, size_t elements, size_t element_bytes,
+                                      const std::vector<Range>* needs = nullptr);
 
 // Steps to bring a shard from `root` to all nodes: a binomial tree. A node has one receiving step
 // (but for the root), then sending steps.
