@@ -35,6 +35,8 @@ tests_unit_unit_SOURCES = \
   tests/unit/engine_sets_test.cc \
   tests/unit/ends_test.cc \
   tests/unit/engine_test.cc \
+  tests/unit/exchange_plan_test.cc \
+  tests/unit/exchange_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
   tests/unit/info_test.cc \

@@ -31,6 +31,9 @@ struct Item {
   std::vector<size_t> row_elements;       // else: of a row; and rows:
   std::vector<std::vector<size_t>> rows;  // reducescatter: [0][tensor]; allgather: [member][tensor]
   // alltoall: [from][to * tensors + tensor]
+  // Of the inputs: kSame, members have the same; kOrthogonal, each element is one member's only.
+  enum class Pattern { kRandom, kSame, kOrthogonal } pattern = Pattern::kRandom;
+  uint64_t seed = 0;         // items with the same have the same inputs; 0: like nobody else
   uint64_t first_block = 0;  // set by the job
 
   size_t tensors() const {

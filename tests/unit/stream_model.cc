@@ -98,10 +98,15 @@ size_t elements_of(const Item& item, int member, size_t tensor) {
 
 Bytes input_of(const Item& item, int member, size_t tensor) {
   const size_t n = elements_of(item, member, tensor);
-  const uint64_t seed = (item.first_block * 64 + static_cast<uint64_t>(member)) * 16 + tensor;
+  const size_t members = item.members.size();
+  const uint64_t whose = item.pattern == Item::Pattern::kSame ? 0 : static_cast<uint64_t>(member);
+  const uint64_t seed =
+      ((item.seed == 0 ? item.first_block + 1000 : item.seed) * 64 + whose) * 16 + tensor;
   Bytes bytes(n * size_of(item.type));
   for (size_t i = 0; i < n; ++i) {
-    const double x = value(seed, i);
+    const bool mine =
+        item.pattern != Item::Pattern::kOrthogonal || i % members == static_cast<size_t>(member);
+    const double x = mine ? value(seed, i) : 0;
     char* to = bytes.data() + i * size_of(item.type);
     if (is_floating(item.type)) {
       kernels().convert(item.type, to, DataType::kFloat64, &x, 1);
