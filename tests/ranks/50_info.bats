@@ -89,7 +89,7 @@ END
   HOROVOD_CYCLE_TIME=soon HOROVOD_SLOTS=99 HOROVOD_MPI=eager run -1 "$info"
   expect_lines 1 '^  HOROVOD_CYCLE_TIME is "soon", not a duration; write a number of milliseconds, or 2ms$'
   expect_lines 1 '^  HOROVOD_SLOTS is "99", more than 16, the most$'
-  expect_lines 1 '^  mpi               eager         environment$'
+  expect_lines 1 '^  mpi                   eager         environment$'
   expect_lines 1 '^  libhvd '
 }
 
