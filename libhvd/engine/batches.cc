@@ -118,11 +118,16 @@ std::shared_ptr<StageTimes> Engine::watch_stages(const std::vector<OperationPtr>
 }
 
 void Engine::trace_begun() {
+  // Of a rank that has joined, barriers and the like: nothing.
+  const auto moves = [](const OperationPtr& operation) {
+    return operation->handle != 0 && operation->pending > 0 && !operation->done.load();
+  };
   while (!watched_.empty()) {
-    const int64_t begun_ns = watched_.front().times->first_ns();
-    if (begun_ns == 0) return;
-    for (const OperationPtr& operation : watched_.front().operations) {
-      if (operation->pending > 0) tracing_.begun(*operation, begun_ns);
+    const auto& [times, operations] = watched_.front();
+    const int64_t begun_ns = times->first_ns();
+    if (begun_ns == 0 && std::any_of(operations.begin(), operations.end(), moves)) return;
+    for (const OperationPtr& operation : operations) {
+      if (moves(operation)) tracing_.begun(*operation, begun_ns);
     }
     watched_.pop_front();
   }
