@@ -266,9 +266,10 @@ HVD_API int hvd_release(hvd_handle handle);
 HVD_API const char *hvd_error(hvd_handle handle);
 
 /* Writes a timeline of this rank's operations from here on (Chrome trace events, JSON, valid at
- * every moment) to [path]: %r rank, %j job, %s step, %h host, %% a percent sign. [mark_cycles]:
- * also a mark for each batch that is scheduled. Replaces one that is being written. HVD_ERR_SYSTEM
- * if the file cannot be opened. */
+ * every moment) to [path]: %r rank, %j job, %s step, %h host, %% a percent sign. Without %r in it
+ * rank 0 writes and others do not, so that all may call it alike. [mark_cycles]: also a mark for
+ * each batch that is scheduled. Replaces one that is being written. HVD_ERR_SYSTEM if the file
+ * cannot be opened. */
 HVD_API int hvd_start_timeline(const char *path, int mark_cycles);
 /* Ends it; HVD_OK also if there is none. */
 HVD_API int hvd_stop_timeline(void);

@@ -350,9 +350,13 @@ Status Runtime::open_timeline() {
 }
 
 Status Runtime::start_timeline(const std::string& path, bool mark_cycles) {
-  Expected<std::string> expanded = expand_timeline_path(path, timeline_names());
-  if (!expanded.ok()) return expanded.status();
-  return timeline_->start(*expanded, mark_cycles);
+  Expected<std::string> ours = timeline_path_of_rank(path, timeline_names());
+  if (!ours.ok()) return ours.status();
+  if (ours->empty()) {
+    stop_timeline();
+    return ok_status();
+  }
+  return timeline_->start(*ours, mark_cycles);
 }
 
 Status Runtime::shutdown() { return engine_->shutdown(Deadline::after_ms(kShutdownMs)); }
