@@ -14,6 +14,7 @@
 //   name-taken    submit a name twice; print the error
 //   late-rank     rank 1 submits 500 ms after the others; a wait with a timeout says so
 //   child         print "child PID" of a fork that lives until this process ends
+//   timeline-on=PATH, timeline-off   start and stop a timeline
 //   hold          print "holding PID RANK"; rank 0 waits for "held" float32 [3,4], which the others
 //                 (and a rank that is alone) submit when there is a file WORKER_GO, in 60 s at most
 #define OMPI_SKIP_MPICXX 1
@@ -69,7 +70,8 @@ bool sum_of(hvd_type type, int64_t n, const std::string& name) {
   const int root = size - 1;
   const hvd_tensor weights = {out.data(), &n, 1, type, HVD_HOST};
   for (T& x : out) x = static_cast<T>(rank);
-  if (hvd_broadcast((name + ".bcast").c_str(), &weights, weights.data, root, HVD_GLOBAL) != HVD_OK) return fail("broadcast");
+  if (hvd_broadcast((name + ".bcast").c_str(), &weights, weights.data, root, HVD_GLOBAL) != HVD_OK)
+    return fail("broadcast");
   for (T x : out) {
     if (x != static_cast<T>(root)) return fail("a wrong broadcast");
   }
@@ -222,6 +224,11 @@ bool hold() {
 }
 
 bool act(const std::string& word) {
+  const std::string timeline = "timeline-on=";
+  if (word.substr(0, timeline.size()) == timeline) {
+    return hvd_start_timeline(word.c_str() + timeline.size(), 0) == HVD_OK || fail("start");
+  }
+  if (word == "timeline-off") return hvd_stop_timeline() == HVD_OK || fail("stop");
   if (word == "place") return place();
   if (word == "sum") return sum();
   if (word == "stream") return stream();
