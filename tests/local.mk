@@ -51,6 +51,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/log_test.cc \
   tests/unit/node_link_test.cc \
   tests/unit/parse_test.cc \
+  tests/unit/perf_pattern_test.cc \
   tests/unit/perf_test.cc \
   tests/unit/plan_property_test.cc \
   tests/unit/plan_test.cc \

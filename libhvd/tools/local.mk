@@ -26,12 +26,20 @@ libhvd_tools_libperf_la_SOURCES = \
   libhvd/tools/perf/element.h \
   libhvd/tools/perf/idle.h \
   libhvd/tools/perf/measure.h \
+  libhvd/tools/perf/models.cc \
+  libhvd/tools/perf/models.h \
+  libhvd/tools/perf/operation.h \
   libhvd/tools/perf/options.cc \
   libhvd/tools/perf/options.h \
   libhvd/tools/perf/pattern.cc \
   libhvd/tools/perf/pattern.h \
   libhvd/tools/perf/report.cc \
-  libhvd/tools/perf/report.h
+  libhvd/tools/perf/report.h \
+  libhvd/tools/perf/rules.cc \
+  libhvd/tools/perf/rules.h \
+  libhvd/tools/perf/step.h \
+  libhvd/tools/perf/step_report.cc \
+  libhvd/tools/perf/work.h
 
 libhvd_tools_hvd_perf_SOURCES = \
   libhvd/tools/perf/collectives.h \
@@ -39,6 +47,10 @@ libhvd_tools_hvd_perf_SOURCES = \
   libhvd/tools/perf/idle.cc \
   libhvd/tools/perf/main.cc \
   libhvd/tools/perf/measure.cc \
-  libhvd/tools/perf/mpi_collectives.cc
+  libhvd/tools/perf/mpi_collectives.cc \
+  libhvd/tools/perf/rank_table.h \
+  libhvd/tools/perf/step.cc \
+  libhvd/tools/perf/work.cc
 libhvd_tools_hvd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-libhvd_tools_hvd_perf_LDADD = libhvd/tools/libperf.la libhvd/libbase.la libhvd/libhvd.la $(MPI_LIBS)
+libhvd_tools_hvd_perf_LDADD = libhvd/tools/libperf.la libhvd/tools/libinfo.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la \
+  libhvd/libhvd.la $(MPI_LIBS) -ldl

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hvd-perf's pure parts: what is asked for, what is sent and expected, what is printed.
-#include <cstring>
+// hvd-perf's pure parts: what is asked for, and what is printed. The numbers that are sent are
+// perf_pattern_test.cc's.
+#include <algorithm>
+#include <numeric>
 
 #include "config.h"
 #include "libhvd/tools/perf/options.h"
-#include "libhvd/tools/perf/pattern.h"
 #include "libhvd/tools/perf/report.h"
 #include "tests/unit/catch.h"
 
@@ -24,12 +25,12 @@ TEST_CASE("a wrong argument is a sentence with the way out") {
   };
   const Case cases[] = {
       {{},
-       "name what to measure: allreduce, broadcast, barrier or idle; \"hvd-perf --help\" says "
-       "more"},
+       "name what to measure: allreduce, allgather, broadcast, alltoall, reducescatter, barrier, "
+       "step or idle; \"hvd-perf --help\" says more"},
       {{"allredcue"}, "unknown operation \"allredcue\"; did you mean \"allreduce\"?"},
       {{"gemm"},
-       "unknown operation \"gemm\"; what can be measured is allreduce, broadcast, barrier and "
-       "idle"},
+       "unknown operation \"gemm\"; what can be measured is allreduce, allgather, broadcast, "
+       "alltoall, reducescatter, barrier, step and idle"},
       {{"barrier", "idle"}, "\"idle\" is one operation too many; measure one at a time"},
       {{"allreduce", "--mn", "1"}, "unknown option \"--mn\"; did you mean \"--min\"?"},
       {{"allreduce", "-n=1"}, "unknown option \"-n\"; \"hvd-perf --help\" lists all"},
@@ -45,7 +46,31 @@ TEST_CASE("a wrong argument is a sentence with the way out") {
       {{"allreduce", "--min", "2M", "--max", "1M"},
        "--min 2M is more than --max 1M; no size lies between them"},
       {{"allreduce", "--type", "float8"},
-       "--type is \"float8\"; what can be measured is float32, float64, int32, int64"},
+       "--type is \"float8\"; what can be measured is float32, float64, float16, bfloat16, int8, "
+       "int16, int32, int64, uint8, uint16, bool"},
+      {{"allreduce", "--op", "xor"},
+       "--op is \"xor\"; the reductions are sum, average, min, max, product, adasum"},
+      {{"allgather", "--op", "sum"}, "--op means nothing to allgather; leave it out"},
+      {{"allgather", "--in-place"}, "--in-place means nothing to allgather; leave it out"},
+      {{"allreduce", "--type", "bool", "--op", "average"},
+       "there is no average of bool; use --op max (or), --op min (and), or another --type"},
+      {{"allreduce", "--type", "int32", "--op", "adasum"},
+       "adasum is for floating types; use --type float32, float64, float16 or bfloat16"},
+      {{"reducescatter", "--op", "adasum"}, "adasum is for allreduce alone; use another --op"},
+      {{"alltoall", "--tensors", "2"}, "--tensors means nothing to alltoall; leave it out"},
+      {{"allreduce", "--tensors", "5000"},
+       "--tensors is \"5000\", not a number from 1 to 4000; write it as in --tensors 8"},
+      {{"step"}, "step needs a model: --model resnet50, bert-base or vgg16"},
+      {{"step", "--model", "alexnet"},
+       "--model is \"alexnet\"; the models are resnet50, bert-base, vgg16"},
+      {{"step", "--model", "vgg16", "--op", "max"},
+       "a step adds gradients up; use --op average or sum"},
+      {{"step", "--model", "vgg16", "--type", "int8"},
+       "gradients are floating-point numbers; use --type float32, float16 or bfloat16"},
+      {{"step", "--model", "vgg16", "--compute", "0"},
+       "--compute is \"0\", not a number of milliseconds from 1 to 60000; write it as in "
+       "--compute 100"},
+      {{"step", "--model", "vgg16", "--max", "1M"}, "--max means nothing to step; leave it out"},
       {{"allreduce", "--compare", "nccl"}, "--compare is \"nccl\"; the one peer there is is mpi"},
       {{"idle", "--seconds", "long"},
        "--seconds is \"long\", not a time of up to a day; write it as in --seconds 10"},
@@ -92,59 +117,6 @@ TEST_CASE("help is given whatever else is said, and names every option") {
   }
 }
 
-TEST_CASE("the expected sum is the sum of what the ranks send, in every type") {
-  constexpr int64_t kCount = 1000;
-  constexpr int64_t kShift = Pattern::kPeriod - 300;  // goes over the end
-  for (const ElementType& type : kElementTypes) {
-    std::vector<unsigned char> sum(static_cast<size_t>(kCount * type.bytes));
-    for (int rank = 0; rank < 3; ++rank) {
-      std::vector<unsigned char> sent(sum.size());
-      Pattern(type, rank, 1).fill(sent.data(), kCount, kShift);
-      for (int64_t i = 0; i < kCount; ++i) {
-        unsigned char* to = sum.data() + i * type.bytes;
-        const unsigned char* from = sent.data() + i * type.bytes;
-        const auto add = [&](auto zero) {
-          auto a = zero;
-          auto b = zero;
-          memcpy(&a, to, sizeof a);
-          memcpy(&b, from, sizeof b);
-          a += b;
-          memcpy(to, &a, sizeof a);
-        };
-        switch (type.number) {
-          case HVD_FLOAT32:
-            add(float{});
-            break;
-          case HVD_FLOAT64:
-            add(double{});
-            break;
-          case HVD_INT32:
-            add(int32_t{});
-            break;
-          default:
-            add(int64_t{});
-        }
-      }
-    }
-    CAPTURE(type.name);
-    CHECK(Pattern(type, 0, 3).count_wrong(sum.data(), kCount, kShift) == 0);
-  }
-}
-
-TEST_CASE("a wrong element, an old result and a misplaced block are counted") {
-  const ElementType& type = kElementTypes[0];
-  const Pattern pattern(type, 0, 2);
-  constexpr int64_t kCount = 200000;
-  std::vector<float> data(kCount);
-  pattern.fill(data.data(), kCount, 5);
-  CHECK(pattern.count_wrong(data.data(), kCount, 5) == 0);
-  data[7] += 1;
-  data[199999] -= 1;
-  CHECK(pattern.count_wrong(data.data(), kCount, 5) == 2);
-  CHECK(pattern.count_wrong(data.data(), kCount, 6) > kCount / 2);
-  CHECK(pattern.count_wrong(data.data() + 65536, 65536, 5) > 65536 / 2);
-}
-
 Options options_for(const std::vector<std::string_view>& arguments) {
   const auto options = parse_options(arguments);
   REQUIRE(options.ok());
@@ -164,7 +136,67 @@ TEST_CASE("the table has nccl-tests' columns") {
         "          4000         1000  float32          2.0    2.000    3.000      3\n");
 }
 
+TEST_CASE("the bus bandwidth of each operation is nccl-tests'") {
+  struct Case {
+    const char* operation;
+    const char* busbw;
+  };
+  const Case cases[] = {
+      {"allreduce", "6.000"}, {"allgather", "3.000"},     {"broadcast", "4.000"},
+      {"alltoall", "3.000"},  {"reducescatter", "3.000"},
+  };
+  for (const Case& c : cases) {
+    CHECK(table_row(kJob, options_for({c.operation}), {8000, 500, 2.0, 0, std::nullopt, 0}) ==
+          std::string("          8000          500  float32          2.0    4.000    ") + c.busbw +
+              "      0\n");
+  }
+}
+
+TEST_CASE("the table's title says what was asked for") {
+  struct Case {
+    std::vector<std::string_view> arguments;
+    const char* end;
+  };
+  const Case cases[] = {
+      {{"allgather"}, "allgather, 4 ranks on 2 nodes\n"},
+      {{"allreduce", "--op=adasum"}, "allreduce, 4 ranks on 2 nodes, adasum, in place\n"},
+      {{"reducescatter", "--tensors=8", "--out-of-place"},
+       "reducescatter, 4 ranks on 2 nodes, sum, out of place, 8 tensors\n"},
+      {{"barrier"}, "barrier, 4 ranks on 2 nodes\n"},
+  };
+  for (const Case& c : cases) {
+    const std::string header = table_header(kJob, options_for(c.arguments));
+    CHECK(header.substr(0, header.find('\n') + 1) == std::string("# hvd-perf 0.1.0: ") + c.end);
+  }
+}
+
 #ifdef HVD_HAVE_MPI
+TEST_CASE("what MPI does not have is not compared") {
+  struct Case {
+    std::vector<std::string_view> arguments;
+    const char* text;
+  };
+  const Case cases[] = {
+      {{"allreduce", "--type", "bfloat16"},
+       "MPI has no bfloat16; with --compare mpi use another --type"},
+      {{"allgather", "--type", "bool"}, "MPI has no bool; with --compare mpi use another --type"},
+      {{"step", "--model", "vgg16", "--type", "float16"},
+       "MPI has no float16; with --compare mpi use another --type"},
+      {{"reducescatter", "--op", "average"},
+       "MPI has no average; with --compare mpi use --op sum, min, max or product"},
+      {{"allreduce", "--op", "adasum"},
+       "MPI has no adasum; with --compare mpi use --op sum, min, max or product"},
+      {{"step", "--model", "vgg16"}, ""},
+      {{"alltoall", "--type", "uint8"}, ""},
+      {{"barrier"}, ""},
+  };
+  for (Case c : cases) {
+    CAPTURE(c.text);
+    c.arguments.insert(c.arguments.end(), {"--compare", "mpi"});
+    CHECK(refusal(c.arguments) == c.text);
+  }
+}
+
 TEST_CASE("with a peer there are its time and the ratio, more than 1 if the peer is slower") {
   const Options options = options_for({"barrier", "--compare", "mpi"});
   CHECK(table_row(kJob, options, {0, 0, 2.0, 0, 5.0, 0}) ==
@@ -172,7 +204,8 @@ TEST_CASE("with a peer there are its time and the ratio, more than 1 if the peer
         "2.50\n");
   CHECK(json(kJob, options, {{0, 0, 2.0, 0, 5.0, 0}}) ==
         "{\"version\": \"0.1.0\", \"host\": \"node0\", \"nodes\": 2, \"ranks\": 4, \"op\": "
-        "\"barrier\", \"type\": \"float32\", \"in_place\": true, \"results\": [\n"
+        "\"barrier\", \"reduction\": null, \"type\": \"float32\", \"in_place\": true, "
+        "\"tensors\": 1, \"results\": [\n"
         "  {\"bytes\": 0, \"time_us\": 2.000, \"algbw_gbs\": 0.000000, \"busbw_gbs\": 0.000000, "
         "\"wrong\": 0, \"peer_time_us\": 5.000, \"ratio\": 2.5000}\n"
         "]}\n");
@@ -183,9 +216,98 @@ TEST_CASE("without a peer its figures are null") {
   const Options options = options_for({"allreduce", "--out-of-place", "--type", "int64"});
   CHECK(json(kJob, options, {{8, 1, 1.0, 0, std::nullopt, 0}}) ==
         "{\"version\": \"0.1.0\", \"host\": \"node0\", \"nodes\": 2, \"ranks\": 4, \"op\": "
-        "\"allreduce\", \"type\": \"int64\", \"in_place\": false, \"results\": [\n"
+        "\"allreduce\", \"reduction\": \"sum\", \"type\": \"int64\", \"in_place\": false, "
+        "\"tensors\": 1, \"results\": [\n"
         "  {\"bytes\": 8, \"time_us\": 1.000, \"algbw_gbs\": 0.008000, \"busbw_gbs\": 0.012000, "
         "\"wrong\": 0, \"peer_time_us\": null, \"ratio\": null}\n"
+        "]}\n");
+}
+
+TEST_CASE("the models have the gradients that they have") {
+  struct Case {
+    const char* name;
+    size_t tensors;
+    int64_t elements;
+    int64_t first;
+    int64_t last;
+  };
+  const Case cases[] = {
+      {"resnet50", 161, 25557032, 64 * 3 * 7 * 7, 1000},
+      {"bert-base", 199, 109482240, 30522 * 768, 768},
+      {"vgg16", 32, 138357544, 64 * 3 * 3 * 3, 1000},
+  };
+  REQUIRE(std::size(cases) == std::size(kModels));
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    const std::vector<int64_t> sizes = kModels[i].parameters();
+    CHECK(kModels[i].name == cases[i].name);
+    CHECK(sizes.size() == cases[i].tensors);
+    CHECK(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == cases[i].elements);
+    CHECK(sizes.front() == cases[i].first);
+    CHECK(sizes.back() == cases[i].last);
+  }
+  const std::vector<int64_t> resnet = resnet50_parameters();
+  CHECK(*std::max_element(resnet.begin(), resnet.end()) == 512 * 512 * 3 * 3);
+}
+
+StepRow step_row() {
+  StepRow row;
+  row.tensors = 161;
+  row.elements = 25557032;
+  row.bytes = 4 * row.elements;
+  row.time_us = 20000;
+  row.batches = 3.25;
+  return row;
+}
+
+TEST_CASE("overlap is the part of the communication that did not lengthen the step") {
+  StepRow row = step_row();
+  CHECK(!overlap(row));
+  row.compute_us = 100000;
+  row.together_us = 105000;
+  CHECK(*overlap(row) == Approx(0.75));
+  row.together_us = 100000;
+  CHECK(*overlap(row) == Approx(1));
+  row.together_us = 130000;
+  CHECK(*overlap(row) == Approx(-0.5));
+}
+
+TEST_CASE("the ratio of a step is that of MPI's better way") {
+  StepRow row = step_row();
+  CHECK(!ratio(row));
+  row.peer_time_us = 50000;
+  row.peer_fused_us = 40000;
+  CHECK(*ratio(row) == Approx(2));
+  row.peer_fused_us = 60000;
+  CHECK(*ratio(row) == Approx(2.5));
+}
+
+TEST_CASE("a step is one row, with the columns that were asked for") {
+  const Options options = options_for({"step", "--model", "resnet50"});
+  StepRow row = step_row();
+  CHECK(step_table(kJob, options, row) ==
+        "# hvd-perf 0.1.0: step, 4 ranks on 2 nodes, average\n"
+        "# resnet50: 161 tensors, 25557032 elements of float32, 102.2 MB\n"
+        "#\n"
+        "#        time    batches      algbw      busbw      wrong\n"
+        "#        (ms)                (GB/s)     (GB/s)\n"
+        "        20.00        3.2      5.111      7.667          0\n");
+  row.batches.reset();
+  row.compute_us = 100000;
+  row.together_us = 105000;
+  row.peer_time_us = 50000;
+  row.peer_fused_us = 40000;
+  const std::string table = step_table(kJob, options, row);
+  CHECK(table.substr(table.rfind("\n  ") + 1) ==
+        "        20.00          -      5.111      7.667          0     100.00     105.00         "
+        "75      50.00      40.00       2.00\n");
+  CHECK(step_json(kJob, options, row) ==
+        "{\"version\": \"0.1.0\", \"host\": \"node0\", \"nodes\": 2, \"ranks\": 4, \"op\": "
+        "\"step\", \"reduction\": \"average\", \"type\": \"float32\", \"in_place\": true, "
+        "\"tensors\": 161, \"model\": \"resnet50\", \"elements\": 25557032, \"results\": [\n"
+        "  {\"bytes\": 102228128, \"time_us\": 20000.000, \"algbw_gbs\": 5.111406, \"busbw_gbs\": "
+        "7.667110, \"wrong\": 0, \"batches\": null, \"compute_us\": 100000.000, \"together_us\": "
+        "105000.000, \"overlap\": 0.7500, \"peer_one_by_one_us\": 50000.000, \"peer_fused_us\": "
+        "40000.000, \"peer_time_us\": 40000.000, \"ratio\": 2.0000}\n"
         "]}\n");
 }
 

@@ -8,40 +8,72 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "libhvd/base/status.h"
 #include "libhvd/tools/perf/element.h"
+#include "libhvd/tools/perf/operation.h"
 
 namespace hvd::perf {
+
+// One operation, or a group of them. The tensors lie one behind the other, each with `part`
+// elements for (or of) each rank if the operation has such parts, else with `part` elements.
+// `output` has room for all results; it may be `input` where the operation can be in place: then
+// each result is where its input was.
+struct Request {
+  Operation operation = Operation::kBarrier;
+  const ElementType* type = &kElementTypes[0];
+  hvd_op op = HVD_SUM;
+  int ranks = 1;
+  int64_t tensors = 1;
+  int64_t part = 0;
+  const void* input = nullptr;
+  void* output = nullptr;
+
+  int64_t input_bytes() const { return input_parts(operation, ranks) * part * type->bytes; }
+  int64_t output_bytes() const { return output_parts(operation, ranks) * part * type->bytes; }
+  const void* input_of(int64_t tensor) const {
+    return static_cast<const unsigned char*>(input) + tensor * input_bytes();
+  }
+  void* output_of(int64_t tensor) const {
+    return static_cast<unsigned char*>(output) +
+           tensor * (input == output ? input_bytes() : output_bytes());
+  }
+};
 
 class Collectives {
  public:
   virtual ~Collectives() = default;
 
-  // Sum over all ranks; [output] may be [input].
-  virtual Status allreduce(const ElementType& type, const void* input, void* output,
-                           int64_t count) = 0;
-  // From rank 0.
-  virtual Status broadcast(const ElementType& type, void* data, int64_t count) = 0;
+  // [results] is set to where the result of each tensor is; valid until release().
+  virtual Status run(const Request& request, std::vector<const void*>* results) = 0;
+  // Gives back what run() made for its results.
+  virtual Status release() = 0;
   virtual Status barrier() = 0;
 };
 
 // Between hvd_init and hvd_shutdown.
 class HvdCollectives : public Collectives {
  public:
-  Status allreduce(const ElementType& type, const void* input, void* output,
-                   int64_t count) override;
-  Status broadcast(const ElementType& type, void* data, int64_t count) override;
+  Status run(const Request& request, std::vector<const void*>* results) override;
+  Status release() override;
   Status barrier() override;
 
- private:
-  const char* name_for(const char* operation, const ElementType& type, int64_t count);
+  // The tool's own: adds up over all ranks, in place.
+  Status sum(std::vector<double>* values);
 
-  // Names are kept from call to call: making one takes as long as a small operation's first steps.
-  const char* operation_ = nullptr;
-  const ElementType* type_ = nullptr;
-  int64_t count_ = -1;
+ private:
+  void prepare(const Request& request);
+  Status submit(const Request& request);
+
+  // Names and shapes are kept from call to call: making them takes as long as a small operation's
+  // first steps.
+  Request prepared_;
   std::string name_;
+  std::vector<int64_t> shape_;
+  std::vector<hvd_tensor> inputs_;
+  std::vector<void*> outputs_;
+  hvd_handle result_ = 0;
 };
 
 // MPI as the program itself uses it. On several nodes libhvd has started it already; on one node

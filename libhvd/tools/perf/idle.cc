@@ -46,15 +46,11 @@ class Meter {
 }  // namespace
 
 Expected<std::vector<IdleRow>> measure_idle(const Options& options) {
-  static constexpr ElementType kFloat64 = kElementTypes[1];
   HvdCollectives hvd;
   const int ranks = hvd_size();
   // One entry a rank for the first part; the last is rank 0's in the second.
   std::vector<double> percent(static_cast<size_t>(ranks) + 1);
-  const auto gather = [&] {
-    return hvd.allreduce(kFloat64, percent.data(), percent.data(),
-                         static_cast<int64_t>(percent.size()));
-  };
+  const auto gather = [&] { return hvd.sum(&percent); };
 
   // What is used for the first time must not count as idling.
   Status status = gather();

@@ -17,6 +17,7 @@
 #include "libhvd/tools/perf/measure.h"
 #include "libhvd/tools/perf/options.h"
 #include "libhvd/tools/perf/report.h"
+#include "libhvd/tools/perf/step.h"
 
 namespace hvd::perf {
 namespace {
@@ -52,18 +53,18 @@ int complain_once(const Job& job, const Status& status) {
 }
 
 // Rank 0 opens the file before anything is measured, and all ranks hear whether it could.
-Expected<File> open_json(const Options& options, const Job& job, Collectives& hvd) {
+Expected<File> open_json(const Options& options, const Job& job, HvdCollectives& hvd) {
   File file;
-  int32_t refused = 0;
+  int refused = 0;
   if (job.rank == 0 && !options.json_file.empty()) {
     file.reset(fopen(options.json_file.c_str(), "we"));
     if (file == nullptr) refused = errno;
   }
-  static constexpr ElementType kInt32 = kElementTypes[2];
-  const Status told = hvd.broadcast(kInt32, &refused, 1);
-  if (!told.ok()) return told;
-  if (refused != 0) {
-    return errno_error(refused, "--json \"%s\" cannot be written", options.json_file.c_str());
+  std::vector<double> told = {static_cast<double>(refused)};
+  if (Status summed = hvd.sum(&told); !summed.ok()) return summed;
+  if (told[0] != 0) {
+    return errno_error(static_cast<int>(told[0]), "--json \"%s\" cannot be written",
+                       options.json_file.c_str());
   }
   return file;
 }
@@ -76,6 +77,13 @@ int write_json(FILE* file, const Options& options, const std::string& text) {
   return 0;
 }
 
+Status check(int64_t wrong, int64_t peer_wrong) {
+  if (wrong == 0 && peer_wrong == 0) return ok_status();
+  return error(Code::kInternal, "%lld elements of %s's results were wrong",
+               static_cast<long long>(wrong > 0 ? wrong : peer_wrong),
+               wrong > 0 ? "libhvd" : "MPI");
+}
+
 Status check(const std::vector<Row>& rows) {
   int64_t wrong = 0;
   int64_t peer_wrong = 0;
@@ -83,20 +91,26 @@ Status check(const std::vector<Row>& rows) {
     wrong += row.wrong;
     peer_wrong += row.peer_wrong;
   }
-  if (wrong == 0 && peer_wrong == 0) return ok_status();
-  return error(Code::kInternal, "%lld elements of %s's results were wrong",
-               static_cast<long long>(wrong > 0 ? wrong : peer_wrong),
-               wrong > 0 ? "libhvd" : "MPI");
+  return check(wrong, peer_wrong);
 }
 
-int run_timed(const Options& options, const Job& job, Collectives& hvd, FILE* json_file) {
-  std::unique_ptr<MpiCollectives> peer;
-  if (options.compare_mpi) {
-    auto started = MpiCollectives::start();
-    if (!started.ok()) return complain(started.status());
-    peer = std::move(*started);
-  }
-  Bench bench(options, hvd, peer.get());
+using Peer = std::unique_ptr<MpiCollectives>;
+
+Expected<Peer> start_peer(const Options& options) {
+  if (!options.compare_mpi) return Peer();
+  return MpiCollectives::start();
+}
+
+// The end of a job in which nothing failed but perhaps results were wrong.
+int finish(const Job& job, const Peer& peer, int written, const Status& checked) {
+  if (peer != nullptr) peer->finish();
+  return checked.ok() ? written : complain_once(job, checked);
+}
+
+int run_timed(const Options& options, const Job& job, HvdCollectives& hvd, FILE* json_file) {
+  const auto peer = start_peer(options);
+  if (!peer.ok()) return complain(peer.status());
+  Bench bench(options, hvd, peer->get());
   if (const Status prepared = bench.prepare(); !prepared.ok()) return complain(prepared);
 
   say(job, table_header(job, options));
@@ -107,10 +121,20 @@ int run_timed(const Options& options, const Job& job, Collectives& hvd, FILE* js
     rows.push_back(*row);
     say(job, table_row(job, options, *row));
   }
-  if (peer != nullptr) peer->finish();
   const int written = write_json(json_file, options, json(job, options, rows));
-  const Status checked = check(rows);
-  return checked.ok() ? written : complain_once(job, checked);
+  return finish(job, *peer, written, check(rows));
+}
+
+int run_step(const Options& options, const Job& job, HvdCollectives& hvd, FILE* json_file) {
+  const auto peer = start_peer(options);
+  if (!peer.ok()) return complain(peer.status());
+  StepBench bench(options, hvd, peer->get());
+  if (const Status prepared = bench.prepare(); !prepared.ok()) return complain(prepared);
+  const auto row = bench.measure();
+  if (!row.ok()) return complain(row.status());
+  say(job, step_table(job, options, *row));
+  const int written = write_json(json_file, options, step_json(job, options, *row));
+  return finish(job, *peer, written, check(row->wrong, row->peer_wrong));
 }
 
 int run_idle(const Options& options, const Job& job, FILE* json_file) {
@@ -134,6 +158,8 @@ int run(const Options& options) {
     exit_status = complain_once(job, json_file.status());
   } else if (options.operation == Operation::kIdle) {
     exit_status = run_idle(options, job, json_file->get());
+  } else if (options.operation == Operation::kStep) {
+    exit_status = run_step(options, job, hvd, json_file->get());
   } else {
     exit_status = run_timed(options, job, hvd, json_file->get());
   }

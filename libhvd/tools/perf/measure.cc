@@ -2,9 +2,9 @@
 #include "libhvd/tools/perf/measure.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "libhvd/base/clock.h"
+#include "libhvd/tools/perf/rank_table.h"
 
 namespace hvd::perf {
 namespace {
@@ -12,7 +12,10 @@ namespace {
 constexpr int64_t kLeastIterations = 5;
 constexpr int64_t kMostIterations = 50;
 constexpr int64_t kBytesPerRound = int64_t{128} << 20;  // keeps a default run under a minute
-constexpr int64_t kShiftStep = 7919;                    // any prime but the period itself
+// Any primes but the period itself.
+constexpr int64_t kShiftStep = 7919;
+constexpr int64_t kRankStep = 104729;
+constexpr int64_t kTensorStep = 15485863;
 
 int64_t iterations(const Options& options, int64_t bytes) {
   if (options.iterations) return *options.iterations;
@@ -20,18 +23,17 @@ int64_t iterations(const Options& options, int64_t bytes) {
                     kMostIterations);
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
+bool reduces(const Options& options) { return facts(options.operation).reduces; }
 
-bool has_data(Operation operation) { return operation != Operation::kBarrier; }
+int64_t size_of(const Request& request) {
+  return parts(request.operation, request.ranks) * request.part * request.tensors *
+         request.type->bytes;
+}
 
 }  // namespace
 
 std::vector<int64_t> sizes(const Options& options) {
-  if (!has_data(options.operation)) return {0};
+  if (!facts(options.operation).sized) return {0};
   std::vector<int64_t> all;
   for (int64_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= options.factor) {
     all.push_back(bytes);
@@ -40,26 +42,42 @@ std::vector<int64_t> sizes(const Options& options) {
   return all;
 }
 
-// A broadcast's result is what rank 0 sends.
-Bench::Bench(const Options& options, Collectives& hvd, Collectives* peer)
+Bench::Bench(const Options& options, HvdCollectives& hvd, Collectives* peer)
     : options_(options),
       hvd_(hvd),
       peer_(peer),
-      sent_(*options.type, hvd_rank(), 1),
-      expected_(*options.type, 0, options.operation == Operation::kBroadcast ? 1 : hvd_size()) {}
+      sent_(reduces(options) ? Pattern::sent(*options.type, options.op, hvd_rank(), hvd_size())
+                             : Pattern::moved(*options.type)),
+      expected_(reduces(options) ? Pattern::reduced(*options.type, options.op, hvd_size())
+                                 : sent_) {}
+
+// The least sizes that make sense are made of what is asked for: one element of each part.
+Request Bench::request_for(int64_t bytes) const {
+  Request request;
+  request.operation = options_.operation;
+  request.type = options_.type;
+  request.op = options_.op;
+  request.ranks = hvd_size();
+  request.tensors = options_.tensors;
+  if (facts(options_.operation).sized) {
+    const int64_t one =
+        parts(options_.operation, request.ranks) * options_.tensors * options_.type->bytes;
+    request.part = std::max<int64_t>(bytes / one, 1);
+  }
+  request.input = input_.get();
+  request.output = options_.in_place ? input_.get() : output_memory_.get();
+  return request;
+}
 
 Status Bench::prepare() {
-  if (!has_data(options_.operation)) return ok_status();
+  if (!facts(options_.operation).sized) return ok_status();
   constexpr int64_t kAlignment = 4096;
   const int64_t bytes =
-      (options_.max_bytes + options_.type->bytes + kAlignment - 1) / kAlignment * kAlignment;
-  input_.reset(aligned_alloc(kAlignment, static_cast<size_t>(bytes)));
-  output_ = input_.get();
-  if (!options_.in_place) {
-    output_memory_.reset(aligned_alloc(kAlignment, static_cast<size_t>(bytes)));
-    output_ = output_memory_.get();
-  }
-  if (input_ == nullptr || output_ == nullptr) {
+      std::max(options_.max_bytes, size_of(request_for(1))) / kAlignment * kAlignment + kAlignment;
+  const auto allocate = [&] { return aligned_alloc(kAlignment, static_cast<size_t>(bytes)); };
+  input_.reset(allocate());
+  if (!options_.in_place) output_memory_.reset(allocate());
+  if (input_ == nullptr || (!options_.in_place && output_memory_ == nullptr)) {
     return error(Code::kSystem, "no memory for %lld bytes; lower --max",
                  static_cast<long long>(bytes));
   }
@@ -67,103 +85,105 @@ Status Bench::prepare() {
 }
 
 Expected<Row> Bench::measure(int64_t bytes) {
-  Row row;
-  if (has_data(options_.operation)) {
-    row.count = std::max<int64_t>(bytes / options_.type->bytes, 1);
-    row.bytes = row.count * options_.type->bytes;
-  }
+  const Request request = request_for(bytes);
   std::vector<Round> hvd_rounds;
   std::vector<Round> peer_rounds;
   for (int64_t i = 0; i < options_.rounds; ++i) {
-    const auto round = run_round(hvd_, row.count);
+    const auto round = run_round(hvd_, request);
     if (!round.ok()) return round.status();
     hvd_rounds.push_back(*round);
     if (peer_ == nullptr) continue;
-    const auto peer_round = run_round(*peer_, row.count);
+    const auto peer_round = run_round(*peer_, request);
     if (!peer_round.ok()) return peer_round.status().annotate("the peer");
     peer_rounds.push_back(*peer_round);
   }
-  if (Status gathered = gather(row, hvd_rounds, peer_rounds); !gathered.ok()) return gathered;
+  auto row = gather(hvd_rounds, peer_rounds);
+  if (row.ok()) {
+    row->count = request.part;
+    row->bytes = size_of(request);
+  }
   return row;
 }
 
-Expected<Bench::Round> Bench::run_round(Collectives& library, int64_t count) {
+Expected<Bench::Round> Bench::run_round(Collectives& library, const Request& request) {
   wrong_ = 0;
   std::vector<double> times;
-  const int64_t timed = iterations(options_, count * options_.type->bytes);
+  const int64_t timed = iterations(options_, size_of(request));
   times.reserve(static_cast<size_t>(timed));
   for (int64_t i = -options_.warmup; i < timed; ++i) {
-    const auto time_us = run_once(library, count);
+    const auto time_us = run_once(library, request);
     if (!time_us.ok()) return time_us.status();
     if (i >= 0) times.push_back(*time_us);
   }
   return Round{median(std::move(times)), wrong_};
 }
 
-Expected<double> Bench::run_once(Collectives& library, int64_t count) {
+Expected<double> Bench::run_once(Collectives& library, const Request& request) {
   shift_ += kShiftStep;
-  if (has_data(options_.operation)) {
-    sent_.fill(input_.get(), count, shift_);
+  const bool has_data = request.part > 0;
+  if (has_data) {
+    fill(request);
     if (Status met = library.barrier(); !met.ok()) return met;
   }
   const int64_t start = now_ns();
-  const Status done = operate(library, count);
+  const Status done = library.run(request, &results_);
   const int64_t end = now_ns();
   if (!done.ok()) return done;
-  if (has_data(options_.operation)) wrong_ += expected_.count_wrong(output_, count, shift_);
-  return static_cast<double>(end - start) / 1000;
+  if (has_data) wrong_ += count_wrong(request);
+  const int64_t release_start = now_ns();
+  if (Status released = library.release(); !released.ok()) return released;
+  return static_cast<double>(end - start + now_ns() - release_start) / 1000;
 }
 
-Status Bench::operate(Collectives& library, int64_t count) {
-  switch (options_.operation) {
-    case Operation::kAllreduce:
-      return library.allreduce(*options_.type, input_.get(), output_, count);
-    case Operation::kBroadcast:
-      return library.broadcast(*options_.type, output_, count);
-    default:
-      return library.barrier();
+int64_t Bench::sent_shift(int64_t tensor, int rank) const {
+  const int64_t own = reduces(options_) ? 0 : rank * kRankStep;
+  return shift_ + tensor * kTensorStep + own;
+}
+
+int64_t Bench::received_shift(const Request& request, int64_t tensor, int rank) const {
+  const int64_t part = input_parts(request.operation, request.ranks) > 1 ? hvd_rank() : 0;
+  return sent_shift(tensor, rank) + part * request.part;
+}
+
+void Bench::fill(const Request& request) const {
+  const int64_t count = input_parts(request.operation, request.ranks) * request.part;
+  for (int64_t tensor = 0; tensor < request.tensors; ++tensor) {
+    sent_.fill(const_cast<void*>(request.input_of(tensor)), count, sent_shift(tensor, hvd_rank()));
   }
 }
 
-// Every rank puts its figures into its own columns of a table of zeros; the sum is the table.
-Status Bench::gather(Row& row, const std::vector<Round>& hvd, const std::vector<Round>& peer) {
-  constexpr size_t kFigures = 4;
-  const size_t ranks = static_cast<size_t>(hvd_size());
-  std::vector<double> table(hvd.size() * ranks * kFigures);
-  const auto at = [&](size_t round, size_t rank) {
-    return table.data() + (round * ranks + rank) * kFigures;
-  };
-  for (size_t i = 0; i < hvd.size(); ++i) {
-    double* mine = at(i, static_cast<size_t>(hvd_rank()));
-    mine[0] = hvd[i].median_us;
-    mine[1] = static_cast<double>(hvd[i].wrong);
-    if (peer.empty()) continue;
-    mine[2] = peer[i].median_us;
-    mine[3] = static_cast<double>(peer[i].wrong);
-  }
-  static constexpr ElementType kFloat64 = kElementTypes[1];
-  const Status summed =
-      hvd_.allreduce(kFloat64, table.data(), table.data(), static_cast<int64_t>(table.size()));
-  if (!summed.ok()) return summed.annotate("gathering the times");
-
-  std::vector<double> times;
-  std::vector<double> peer_times;
-  for (size_t i = 0; i < hvd.size(); ++i) {
-    double slowest = 0;
-    double peer_slowest = 0;
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      const double* figures = at(i, rank);
-      slowest = std::max(slowest, figures[0]);
-      row.wrong += static_cast<int64_t>(figures[1]);
-      peer_slowest = std::max(peer_slowest, figures[2]);
-      row.peer_wrong += static_cast<int64_t>(figures[3]);
+// A part came from each rank, or all of it from rank 0, or it was reduced and is of none.
+int64_t Bench::count_wrong(const Request& request) const {
+  int64_t wrong = 0;
+  const auto sources = static_cast<int>(output_parts(request.operation, request.ranks));
+  for (int64_t tensor = 0; tensor < request.tensors; ++tensor) {
+    const auto* result = static_cast<const unsigned char*>(results_[static_cast<size_t>(tensor)]);
+    for (int rank = 0; rank < sources; ++rank) {
+      wrong += expected_.count_wrong(result + rank * request.part * request.type->bytes,
+                                     request.part, received_shift(request, tensor, rank));
     }
-    times.push_back(slowest);
-    peer_times.push_back(peer_slowest);
   }
-  row.time_us = median(std::move(times));
-  if (!peer.empty()) row.peer_time_us = median(std::move(peer_times));
-  return ok_status();
+  return wrong;
+}
+
+Expected<Row> Bench::gather(const std::vector<Round>& hvd, const std::vector<Round>& peer) {
+  enum { kTime, kWrong, kPeerTime, kPeerWrong, kFigures };
+  RankTable table(options_.rounds, kFigures, hvd_rank(), hvd_size());
+  for (int64_t i = 0; i < options_.rounds; ++i) {
+    const auto round = static_cast<size_t>(i);
+    table.set(i, kTime, hvd[round].median_us);
+    table.set(i, kWrong, static_cast<double>(hvd[round].wrong));
+    if (peer.empty()) continue;
+    table.set(i, kPeerTime, peer[round].median_us);
+    table.set(i, kPeerWrong, static_cast<double>(peer[round].wrong));
+  }
+  if (Status gathered = table.gather(hvd_); !gathered.ok()) return gathered;
+  Row row;
+  row.time_us = table.median_of_slowest(kTime);
+  row.wrong = static_cast<int64_t>(table.total(kWrong));
+  row.peer_wrong = static_cast<int64_t>(table.total(kPeerWrong));
+  if (!peer.empty()) row.peer_time_us = table.median_of_slowest(kPeerTime);
+  return row;
 }
 
 }  // namespace hvd::perf

@@ -5,14 +5,17 @@
 // the same row.
 //
 // Before every operation the data is written anew and the ranks meet in a barrier of the library
-// that is measured. A rank's time in a round is its median; a round's time is that of its slowest
-// rank; the time that is reported is the median of the rounds. So one disturbed operation, or one
-// disturbed round, on a machine with other work changes nothing.
+// that is measured. The time of an operation includes what it takes to give back the memory that
+// the library made for its result. A rank's time in a round is its median; a round's time is that
+// of its slowest rank; the time that is reported is the median of the rounds. So one disturbed
+// operation, or one disturbed round, on a machine with other work changes nothing.
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "libhvd/base/status.h"
 #include "libhvd/tools/perf/collectives.h"
@@ -23,7 +26,7 @@ namespace hvd::perf {
 
 struct Row {
   int64_t bytes = 0;
-  int64_t count = 0;
+  int64_t count = 0;  // elements of one tensor's part
   double time_us = 0;
   int64_t wrong = 0;  // elements, over all operations and ranks
   std::optional<double> peer_time_us;
@@ -36,7 +39,7 @@ std::vector<int64_t> sizes(const Options& options);
 class Bench {
  public:
   // [peer] may be null. All three outlive the bench. Between hvd_init and hvd_shutdown.
-  Bench(const Options& options, Collectives& hvd, Collectives* peer);
+  Bench(const Options& options, HvdCollectives& hvd, Collectives* peer);
 
   // Allocates for the largest size; before measure().
   Status prepare();
@@ -52,19 +55,24 @@ class Bench {
   };
   using Memory = std::unique_ptr<void, Free>;
 
-  Expected<Round> run_round(Collectives& library, int64_t count);
-  Expected<double> run_once(Collectives& library, int64_t count);
-  Status operate(Collectives& library, int64_t count);
-  Status gather(Row& row, const std::vector<Round>& hvd, const std::vector<Round>& peer);
+  Request request_for(int64_t bytes) const;
+  Expected<Round> run_round(Collectives& library, const Request& request);
+  Expected<double> run_once(Collectives& library, const Request& request);
+  // Where the pattern starts in what a rank sends, and for this rank in what it gets from one.
+  int64_t sent_shift(int64_t tensor, int rank) const;
+  int64_t received_shift(const Request& request, int64_t tensor, int rank) const;
+  void fill(const Request& request) const;
+  int64_t count_wrong(const Request& request) const;
+  Expected<Row> gather(const std::vector<Round>& hvd, const std::vector<Round>& peer);
 
   const Options& options_;
-  Collectives& hvd_;
+  HvdCollectives& hvd_;
   Collectives* peer_;
   Pattern sent_;
   Pattern expected_;
   Memory input_;
-  Memory output_memory_;    // none if in place
-  void* output_ = nullptr;  // input_ if in place
+  Memory output_memory_;  // none if in place
+  std::vector<const void*> results_;
   int64_t shift_ = 0;
   int64_t wrong_ = 0;  // of the round that runs
 };

@@ -26,8 +26,17 @@ Status result(const char* call, int code) {
   return error(Code::kSystem, "%s: %s", call, text);
 }
 
+// options.cc has refused the others.
 MPI_Datatype datatype(const ElementType& type) {
   switch (type.number) {
+    case HVD_UINT8:
+      return MPI_UINT8_T;
+    case HVD_INT8:
+      return MPI_INT8_T;
+    case HVD_UINT16:
+      return MPI_UINT16_T;
+    case HVD_INT16:
+      return MPI_INT16_T;
     case HVD_FLOAT32:
       return MPI_FLOAT;
     case HVD_FLOAT64:
@@ -39,22 +48,37 @@ MPI_Datatype datatype(const ElementType& type) {
   }
 }
 
+MPI_Op operator_of(hvd_op op) {
+  switch (op) {
+    case HVD_MIN:
+      return MPI_MIN;
+    case HVD_MAX:
+      return MPI_MAX;
+    case HVD_PRODUCT:
+      return MPI_PROD;
+    default:
+      return MPI_SUM;
+  }
+}
+
 class World : public MpiCollectives {
  public:
   World(MPI_Comm communicator, bool ours) : communicator_(communicator), ours_(ours) {}
 
-  Status allreduce(const ElementType& type, const void* input, void* output,
-                   int64_t count) override {
-    return result("MPI_Allreduce",
-                  MPI_Allreduce(input == output ? MPI_IN_PLACE : input, output,
-                                static_cast<int>(count), datatype(type), MPI_SUM, communicator_));
+  // MPI has no groups: the tensors of one go one after the other.
+  Status run(const Request& request, std::vector<const void*>* results) override {
+    results->clear();
+    for (int64_t i = 0; i < request.tensors; ++i) {
+      if (Status status = run_one(request, request.input_of(i), request.output_of(i));
+          !status.ok()) {
+        return status;
+      }
+      results->push_back(request.output_of(i));
+    }
+    return ok_status();
   }
 
-  Status broadcast(const ElementType& type, void* data, int64_t count) override {
-    return result("MPI_Bcast",
-                  MPI_Bcast(data, static_cast<int>(count), datatype(type), 0, communicator_));
-  }
-
+  Status release() override { return ok_status(); }
   Status barrier() override { return result("MPI_Barrier", MPI_Barrier(communicator_)); }
 
   void finish() override {
@@ -63,6 +87,30 @@ class World : public MpiCollectives {
   }
 
  private:
+  Status run_one(const Request& request, const void* input, void* output) {
+    const int part = static_cast<int>(request.part);
+    const MPI_Datatype type = datatype(*request.type);
+    const MPI_Op op = operator_of(request.op);
+    if (input == output) input = MPI_IN_PLACE;
+    switch (request.operation) {
+      case Operation::kAllreduce:
+        return result("MPI_Allreduce", MPI_Allreduce(input, output, part, type, op, communicator_));
+      case Operation::kAllgather:
+        return result("MPI_Allgather",
+                      MPI_Allgather(input, part, type, output, part, type, communicator_));
+      case Operation::kBroadcast:
+        return result("MPI_Bcast", MPI_Bcast(output, part, type, 0, communicator_));
+      case Operation::kAlltoall:
+        return result("MPI_Alltoall",
+                      MPI_Alltoall(input, part, type, output, part, type, communicator_));
+      case Operation::kReducescatter:
+        return result("MPI_Reduce_scatter_block",
+                      MPI_Reduce_scatter_block(input, output, part, type, op, communicator_));
+      default:
+        return barrier();
+    }
+  }
+
   MPI_Comm communicator_;
   bool ours_;  // MPI was started here
 };

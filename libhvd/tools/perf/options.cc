@@ -4,28 +4,37 @@
 #include "libhvd/tools/perf/options.h"
 
 #include <algorithm>
-#include <climits>
 
 #include "config.h"
 #include "libhvd/base/nearest.h"
 #include "libhvd/base/parse.h"
+#include "libhvd/tools/perf/rules.h"
 
 namespace hvd::perf {
 namespace {
 
-constexpr int64_t kDefaultMin = int64_t{1} << 10;
-constexpr int64_t kDefaultMax = int64_t{64} << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 40;
 constexpr int64_t kMostTimes = 1000000;
-constexpr int64_t kDefaultIdleNs = 10 * kNsPerSecond;
+constexpr int64_t kMostTensors = 4000;
 constexpr int64_t kMostIdleNs = 24 * 3600 * kNsPerSecond;
-
-constexpr std::string_view kOperations[] = {"allreduce", "broadcast", "barrier", "idle"};
 
 // Which operations an option is for, as a set of bits.
 constexpr unsigned bit(Operation operation) { return 1u << static_cast<int>(operation); }
-constexpr unsigned kSized = bit(Operation::kAllreduce) | bit(Operation::kBroadcast);
-constexpr unsigned kTimed = kSized | bit(Operation::kBarrier);
+constexpr unsigned those_with(bool OperationFacts::*fact) {
+  unsigned bits = 0;
+  unsigned next = 1;
+  for (const OperationFacts& operation : kOperations) {
+    if (operation.*fact) bits |= next;
+    next <<= 1;
+  }
+  return bits;
+}
+constexpr unsigned kStepBit = bit(Operation::kStep);
+constexpr unsigned kSized = those_with(&OperationFacts::sized);
+constexpr unsigned kReduces = those_with(&OperationFacts::reduces);
+constexpr unsigned kInPlace = those_with(&OperationFacts::can_be_in_place);
+constexpr unsigned kGrouped = those_with(&OperationFacts::grouped);
+constexpr unsigned kTimed = kSized | kStepBit | bit(Operation::kBarrier);
 constexpr unsigned kAny = kTimed | bit(Operation::kIdle);
 
 struct Option {
@@ -53,28 +62,51 @@ Status take_size(const Option& option, std::string_view value, int64_t& bytes) {
   return ok_status();
 }
 
-Status take_count(const Option& option, std::string_view value, int64_t least, int64_t& count) {
+Status take_count(const Option& option, std::string_view value, int64_t least, int64_t& count,
+                  int64_t most = kMostTimes) {
   const auto number = parse_count(value);
-  if (!number || *number < least || *number > kMostTimes) {
+  if (!number || *number < least || *number > most) {
     const std::string range = format("a number from %lld to %lld", static_cast<long long>(least),
-                                     static_cast<long long>(kMostTimes));
+                                     static_cast<long long>(most));
     return bad_value(option, value, range.c_str());
   }
   count = *number;
   return ok_status();
 }
 
-Status take_type(Options& options, const Option&, std::string_view value) {
+// The row of a table that has this name; else an error that lists all.
+template <typename Row, size_t kRows>
+Expected<const Row*> find_row(const Row (&table)[kRows], const Option& option,
+                              std::string_view value, const char* what) {
   std::string known;
-  for (const ElementType& type : kElementTypes) {
-    if (type.name == value) {
-      options.type = &type;
-      return ok_status();
-    }
-    known += (known.empty() ? "" : ", ") + std::string(type.name);
+  for (const Row& row : table) {
+    if (row.name == value) return &row;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  return error(Code::kInvalid, "--type is \"%.*s\"; what can be measured is %s",
-               static_cast<int>(value.size()), value.data(), known.c_str());
+  return error(Code::kInvalid, "--%.*s is \"%.*s\"; %s %s", static_cast<int>(option.name.size()),
+               option.name.data(), static_cast<int>(value.size()), value.data(), what,
+               known.c_str());
+}
+
+Status take_type(Options& options, const Option& self, std::string_view value) {
+  const auto type = find_row(kElementTypes, self, value, "what can be measured is");
+  if (!type.ok()) return type.status();
+  options.type = *type;
+  return ok_status();
+}
+
+Status take_reduction(Options& options, const Option& self, std::string_view value) {
+  const auto reduction = find_row(kReductions, self, value, "the reductions are");
+  if (!reduction.ok()) return reduction.status();
+  options.op = (*reduction)->number;
+  return ok_status();
+}
+
+Status take_model(Options& options, const Option& self, std::string_view value) {
+  const auto model = find_row(kModels, self, value, "the models are");
+  if (!model.ok()) return model.status();
+  options.model = *model;
+  return ok_status();
 }
 
 Status take_peer(Options& options, const Option&, std::string_view value) {
@@ -87,6 +119,15 @@ Status take_peer(Options& options, const Option&, std::string_view value) {
                "--compare mpi: this hvd-perf was built without MPI; configure it --with-mpi");
 #endif
   options.compare_mpi = true;
+  return ok_status();
+}
+
+Status take_compute(Options& options, const Option& self, std::string_view value) {
+  const auto duration = parse_duration(value, kNsPerMs);
+  if (!duration || *duration < kNsPerMs || *duration > 60 * kNsPerSecond) {
+    return bad_value(self, value, "a number of milliseconds from 1 to 60000");
+  }
+  options.compute_ns = *duration;
   return ok_status();
 }
 
@@ -112,14 +153,20 @@ const Option kOptions[] = {
      [](Options& o, const Option& self, std::string_view v) {
        return take_count(self, v, 2, o.factor);
      }},
-    {"type", "float32", kSized, "type of the elements: float32, float64, int32, int64 (float32)",
+    {"type", "float32", kSized | kStepBit, "type of the elements, any that libhvd has (float32)",
      take_type},
-    {"in-place", "", bit(Operation::kAllreduce), "the result replaces the input (the default)",
+    {"op", "sum", kReduces, "sum, average, min, max, product or adasum (sum; of a step average)",
+     take_reduction},
+    {"tensors", "8", kGrouped, "a group of so many tensors, which share the size (1: no group)",
+     [](Options& o, const Option& self, std::string_view v) {
+       return take_count(self, v, 1, o.tensors, kMostTensors);
+     }},
+    {"in-place", "", kInPlace, "the result replaces the input (the default)",
      [](Options& o, const Option&, std::string_view) {
        o.in_place = true;
        return ok_status();
      }},
-    {"out-of-place", "", bit(Operation::kAllreduce), "the result goes to memory of its own",
+    {"out-of-place", "", kInPlace, "the result goes to memory of its own",
      [](Options& o, const Option&, std::string_view) {
        o.in_place = false;
        return ok_status();
@@ -138,6 +185,9 @@ const Option kOptions[] = {
      }},
     {"compare", "mpi", kTimed, "run MPI's operation in rounds of its own, in turn with ours",
      take_peer},
+    {"model", "resnet50", kStepBit, "whose gradients: resnet50, bert-base or vgg16", take_model},
+    {"compute", "100", kStepBit, "also compute so many milliseconds while gradients travel",
+     take_compute},
     {"json", "FILE", kAny, "write the results to FILE as one JSON object, too",
      [](Options& o, const Option&, std::string_view v) {
        o.json_file = v;
@@ -164,6 +214,17 @@ std::string hint(std::string_view word, const std::vector<std::string_view>& can
   return "; did you mean \"" + std::string(before) + std::string(near) + "\"?";
 }
 
+// "allreduce, ... and idle".
+std::string operation_list(const char* conjunction) {
+  std::string list;
+  for (const OperationFacts& operation : kOperations) {
+    const bool last = &operation == std::end(kOperations) - 1;
+    list += (list.empty() ? "" : last ? format(" %s ", conjunction) : ", ");
+    list += operation.name;
+  }
+  return list;
+}
+
 // [name] of the option that was given as [word].
 Expected<const Option*> find_option(std::string_view name, std::string_view word) {
   std::vector<std::string_view> names;
@@ -177,12 +238,12 @@ Expected<const Option*> find_option(std::string_view name, std::string_view word
 }
 
 Expected<Operation> find_operation(std::string_view word) {
-  const auto* found = std::find(std::begin(kOperations), std::end(kOperations), word);
-  if (found != std::end(kOperations)) {
-    return static_cast<Operation>(found - std::begin(kOperations));
+  std::vector<std::string_view> names;
+  for (const OperationFacts& operation : kOperations) {
+    if (operation.name == word) return static_cast<Operation>(names.size());
+    names.push_back(operation.name);
   }
-  const std::string way = hint(word, {std::begin(kOperations), std::end(kOperations)}, "",
-                               "what can be measured is allreduce, broadcast, barrier and idle");
+  const std::string way = hint(word, names, "", "what can be measured is " + operation_list("and"));
   return error(Code::kInvalid, "unknown operation \"%.*s\"%s", static_cast<int>(word.size()),
                word.data(), way.c_str());
 }
@@ -203,31 +264,18 @@ Expected<std::string_view> value_of(const Option& option, std::optional<std::str
                static_cast<int>(option.example.size()), option.example.data());
 }
 
-// A bound that was not given gives way to one that was.
-Status settle_sizes(Options& options) {
-  const bool has_min = options.min_bytes != 0;
-  const bool has_max = options.max_bytes != 0;
-  if (!has_min)
-    options.min_bytes = has_max ? std::min(kDefaultMin, options.max_bytes) : kDefaultMin;
-  if (!has_max) options.max_bytes = std::max(kDefaultMax, options.min_bytes);
-  if (options.min_bytes > options.max_bytes) {
-    return error(Code::kInvalid, "--min %s is more than --max %s; no size lies between them",
-                 size_text(options.min_bytes).c_str(), size_text(options.max_bytes).c_str());
-  }
-  const int64_t most = INT_MAX * options.type->bytes;
-  if (options.compare_mpi && options.max_bytes > most) {
-    return error(Code::kInvalid,
-                 "--max %s is more than one MPI operation can take; with --compare mpi stay below "
-                 "%s",
-                 size_text(options.max_bytes).c_str(),
-                 size_text(most + options.type->bytes).c_str());
+// What was given, and that the operation takes it.
+Status check_given(Operation operation, const std::vector<const Option*>& given) {
+  for (const Option* option : given) {
+    if ((option->operations & bit(operation)) != 0) continue;
+    return error(Code::kInvalid, "--%.*s means nothing to %.*s; leave it out",
+                 static_cast<int>(option->name.size()), option->name.data(),
+                 static_cast<int>(name_of(operation).size()), name_of(operation).data());
   }
   return ok_status();
 }
 
 }  // namespace
-
-std::string_view name_of(Operation operation) { return kOperations[static_cast<int>(operation)]; }
 
 Expected<Options> parse_options(const std::vector<std::string_view>& arguments) {
   Options options;
@@ -261,22 +309,14 @@ Expected<Options> parse_options(const std::vector<std::string_view>& arguments) 
 
   if (options.action != Options::Action::kMeasure) return options;
   if (!operation) {
-    return error(Code::kInvalid,
-                 "name what to measure: allreduce, broadcast, barrier or idle; \"hvd-perf --help\" "
-                 "says more");
+    return error(Code::kInvalid, "name what to measure: %s; \"hvd-perf --help\" says more",
+                 operation_list("or").c_str());
   }
   options.operation = *operation;
-  for (const Option* option : given) {
-    if ((option->operations & bit(*operation)) == 0) {
-      return error(Code::kInvalid, "--%.*s means nothing to %.*s; leave it out",
-                   static_cast<int>(option->name.size()), option->name.data(),
-                   static_cast<int>(name_of(*operation).size()), name_of(*operation).data());
-    }
-  }
-  if (options.idle_ns == 0) options.idle_ns = kDefaultIdleNs;
-  if ((kSized & bit(*operation)) != 0) {
-    if (Status settled = settle_sizes(options); !settled.ok()) return settled;
-  }
+  if (Status checked = check_given(*operation, given); !checked.ok()) return checked;
+  const bool op_given = std::any_of(given.begin(), given.end(),
+                                    [](const Option* option) { return option->name == "op"; });
+  if (Status settled = settle(options, op_given); !settled.ok()) return settled;
   return options;
 }
 
@@ -287,7 +327,8 @@ std::string usage() {
       "\n"
       "Measures an operation of libhvd over all ranks of the job and checks every result.\n"
       "\n"
-      "operations: allreduce broadcast barrier\n"
+      "operations: allreduce allgather broadcast alltoall reducescatter barrier\n"
+      "            step: the gradients of a model, as a backward pass makes them\n"
       "            idle: what a rank costs that has nothing to do\n"
       "\n";
   for (const Option& option : kOptions) {

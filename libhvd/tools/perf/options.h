@@ -12,12 +12,10 @@
 
 #include "libhvd/base/status.h"
 #include "libhvd/tools/perf/element.h"
+#include "libhvd/tools/perf/models.h"
+#include "libhvd/tools/perf/operation.h"
 
 namespace hvd::perf {
-
-enum class Operation { kAllreduce, kBroadcast, kBarrier, kIdle };
-
-std::string_view name_of(Operation operation);
 
 struct Options {
   enum class Action { kMeasure, kHelp, kVersion };
@@ -28,6 +26,8 @@ struct Options {
   int64_t max_bytes = 0;
   int64_t factor = 4;
   const ElementType* type = &kElementTypes[0];
+  hvd_op op = HVD_SUM;
+  int64_t tensors = 1;                // of a group
   std::optional<int64_t> iterations;  // none: as many as the size calls for
   int64_t warmup = 2;
   int64_t rounds = 5;
@@ -35,6 +35,8 @@ struct Options {
   bool compare_mpi = false;
   std::string json_file;  // empty: none
   int64_t idle_ns = 0;
+  const Model* model = nullptr;  // of a step
+  int64_t compute_ns = 0;        // of a step; 0: none
 };
 
 // [arguments]: without the program's name. An error is a sentence with the way out.

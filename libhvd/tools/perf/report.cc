@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bandwidths are those of nccl-tests: algbw = bytes / time; busbw = algbw x what of it each rank
-// has to send and receive at least, so that it can be held against the hardware's.
+// has to send and receive at least (bus_factor), so that it can be held against the hardware's.
 #include "libhvd/tools/perf/report.h"
 
 #include "libhvd/base/json.h"
@@ -15,8 +15,7 @@ double algbw(const Row& row) {
 }
 
 double busbw(const Job& job, const Options& options, const Row& row) {
-  if (options.operation != Operation::kAllreduce) return algbw(row);
-  return algbw(row) * 2 * (job.ranks - 1) / job.ranks;
+  return algbw(row) * bus_factor(options.operation, job.ranks);
 }
 
 double ratio(const Row& row) { return row.time_us > 0 ? *row.peer_time_us / row.time_us : 0; }
@@ -25,11 +24,42 @@ std::string plural(int count, const char* what) {
   return format("%d %s%s", count, what, count == 1 ? "" : "s");
 }
 
+std::string_view reduction_of(const Options& options) {
+  for (const Reduction& reduction : kReductions) {
+    if (reduction.number == options.op) return reduction.name;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string title(const Job& job, const Options& options) {
+  std::string text =
+      format("# hvd-perf %s: %.*s, %s on %s", job.version.c_str(),
+             static_cast<int>(name_of(options.operation).size()), name_of(options.operation).data(),
+             plural(job.ranks, "rank").c_str(), plural(job.nodes, "node").c_str());
+  if (facts(options.operation).reduces) text += ", " + std::string(reduction_of(options));
+  if (facts(options.operation).can_be_in_place) {
+    text += options.in_place ? ", in place" : ", out of place";
+  }
+  if (options.tensors > 1) {
+    text += format(", %lld tensors", static_cast<long long>(options.tensors));
+  }
+  return text;
+}
+
 // Up to the results, which differ.
 std::string json_head(const Job& job, const Options& options) {
-  return format("{\"version\": %s, \"host\": %s, \"nodes\": %d, \"ranks\": %d, \"op\": %s",
-                json_quoted(job.version).c_str(), json_quoted(job.host).c_str(), job.nodes,
-                job.ranks, json_quoted(name_of(options.operation)).c_str());
+  std::string text =
+      format("{\"version\": %s, \"host\": %s, \"nodes\": %d, \"ranks\": %d, \"op\": %s",
+             json_quoted(job.version).c_str(), json_quoted(job.host).c_str(), job.nodes, job.ranks,
+             json_quoted(name_of(options.operation)).c_str());
+  if (options.operation == Operation::kIdle) return text;
+  const std::string reduction =
+      facts(options.operation).reduces ? json_quoted(reduction_of(options)) : "null";
+  return text + format(", \"reduction\": %s, \"type\": %s, \"in_place\": %s, \"tensors\": ",
+                       reduction.c_str(), json_quoted(options.type->name).c_str(),
+                       options.in_place ? "true" : "false");
 }
 
 std::string json_list(const std::vector<std::string>& items) {
@@ -38,20 +68,8 @@ std::string json_list(const std::vector<std::string>& items) {
   return text + "\n]";
 }
 
-std::string title(const Job& job, const Options& options) {
-  return format("# hvd-perf %s: %.*s, %s on %s", job.version.c_str(),
-                static_cast<int>(name_of(options.operation).size()),
-                name_of(options.operation).data(), plural(job.ranks, "rank").c_str(),
-                plural(job.nodes, "node").c_str());
-}
-
-}  // namespace
-
 std::string table_header(const Job& job, const Options& options) {
   std::string text = title(job, options);
-  if (options.operation == Operation::kAllreduce) {
-    text += options.in_place ? ", sum, in place" : ", sum, out of place";
-  }
   text += format("\n#\n# %12s %12s  %-8s %11s %8s %8s %6s", "size", "count", "type", "time",
                  "algbw", "busbw", "wrong");
   if (options.compare_mpi) text += format(" %11s %6s", "MPI time", "ratio");
@@ -86,9 +104,8 @@ std::string json(const Job& job, const Options& options, const std::vector<Row>&
     items.push_back(std::move(item));
   }
   return json_head(job, options) +
-         format(", \"type\": %s, \"in_place\": %s, \"results\": ",
-                json_quoted(options.type->name).c_str(), options.in_place ? "true" : "false") +
-         json_list(items) + "}\n";
+         format("%lld, \"results\": ", static_cast<long long>(options.tensors)) + json_list(items) +
+         "}\n";
 }
 
 std::string idle_table(const Job& job, const Options& options, const std::vector<IdleRow>& rows) {
