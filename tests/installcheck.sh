@@ -111,6 +111,14 @@ pages_can_be_read() {
     ! grep -E '@[A-Za-z_]+@' "$file" || return
     ! command -v mandoc >/dev/null || mandoc -T utf8 "$file" >/dev/null || return
   done
+  # hvd(3) is found under the name of every function that the header has.
+  local function functions=0
+  while read -r function; do
+    file=$at$mandir/man3/$function.3
+    [[ $(<"$file") == '.so man3/hvd.3' && -s $at$mandir/man3/hvd.3 ]] || return
+    functions=$((functions + 1))
+  done < <(grep -oE '\bhvd_[a-z_]+\(' "$at$includedir/hvd.h" | tr -d '(' | sort -u)
+  ((functions > 40))
 }
 
 plugin_needs_libc_alone() {

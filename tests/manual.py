@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds horovod(7), as a reader sees it, against the sources it speaks of (TAP output): manual.py PAGE
+"""Holds horovod(7) and hvd(3), as a reader sees them, against the sources they speak of (TAP output): manual.py PAGE
 
-It reads the table of settings on its own, not as the page was made, and knows nothing of what the sentences mean.
+PAGE is horovod(7) as it was made. The script reads table and header on its own, not as the page was made, and knows
+nothing of what the sentences mean.
 """
 
 import os
@@ -31,12 +32,17 @@ def rows(macro):
     return [strings(row) for row in re.findall(r"^%s\(((?:\"[^\"]*\"|[^\")])*)\)$" % macro, table, flags=re.M)]
 
 
-def sections(page):
-    """What a reader sees: section -> {item -> its text}, and under "" the text that is no item."""
+def rendered(page):
+    """What a reader sees."""
     text = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=1000", page], stdout=subprocess.PIPE, text=True,
                           check=True).stdout
+    return re.sub(".\b", "", text)
+
+
+def sections(page):
+    """Section -> {item -> its text}, and under "" the text that is no item."""
     found, section, item = {}, None, ""
-    for line in re.sub(".\b", "", text).split("\n"):
+    for line in rendered(page).split("\n"):
         heading = re.match(r"[A-Z]", line)
         start = re.match(r" {5}(\S.*?)(?: {2,}(\S.*))?$", line)
         if heading:
@@ -109,18 +115,90 @@ def diagnostics_complaints(diagnostics):
                 yield "no source says \"%s\"" % piece
 
 
+def prototypes(text):
+    """Name of each function -> its prototype, blanks as they may fall."""
+    found = {}
+    for prototype in re.findall(r"[^;{}]*?\bhvd_\w+\([^;{}()]*\)(?=;)", text):
+        name = re.search(r"(hvd_\w+)\(", prototype).group(1)
+        found[name] = re.sub(r"\s*([*(),])\s*", r"\1", re.sub(r"\s+", " ", prototype)).strip()
+    return found
+
+
+def header_functions():
+    code = re.sub(r"/\*.*?\*/", "", read("libhvd/hvd.h"), flags=re.S)
+    return prototypes(";".join(re.findall(r"^HVD_API ([^;]*);", code, flags=re.M)) + ";")
+
+
+def part(page, section):
+    """The lines of a section, as they stand."""
+    return re.search(r"^%s\n(.*?)^(?=[A-Z])" % section, rendered(page), flags=re.M | re.S).group(1)
+
+
+def synopsis_complaints(page):
+    wanted, shown = header_functions(), prototypes(part(page, "SYNOPSIS"))
+    if len(wanted) < 40:
+        yield "hvd.h has %d functions; this script does not understand it" % len(wanted)
+    for name in sorted(wanted.keys() | shown.keys()):
+        if wanted.get(name) != shown.get(name):
+            yield "hvd.h has %s, the page %s" % (wanted.get(name), shown.get(name))
+
+
+def entries_complaints(page):
+    shown = [name for item in sections(page)["DESCRIPTION"] for name in re.findall(r"\b(hvd_\w+)\(\)", item)
+             if re.match(r"(hvd_\w+\(\)(, )?)+$", item)]
+    for name in sorted(set(shown) ^ set(header_functions())):
+        yield "%s is %s" % (name, "no function of hvd.h" if name in shown else "not explained")
+    for name in sorted({name for name in shown if shown.count(name) > 1}):
+        yield "%s is explained twice" % name
+
+
+def constants_complaints(page):
+    code = re.sub(r"/\*.*?\*/", "", read("libhvd/hvd.h"), flags=re.S)
+    wanted = set(re.findall(r"^\s+(HVD_\w+)\b", code, flags=re.M)) | set(re.findall(r"\benum \{ (HVD_\w+)", code))
+    shown = set(re.findall(r"HVD_[A-Z0-9_]+", rendered(page)))
+    if len(wanted) < 25:
+        yield "hvd.h has %d constants; this script does not understand it" % len(wanted)
+    for name in sorted((wanted - {"HVD_API"}) ^ (shown - {"HVD_GPU"})):
+        yield "%s is %s" % (name, "not on the page" if name in wanted else "not in hvd.h")
+
+
+def example_complaints(page):
+    # To the brace that is as far to the left as the #include: the end of main.
+    text = part(page, "EXAMPLES")
+    start = text.find("#include")
+    left = " " * (start - text.rfind("\n", 0, start) - 1)
+    end = text.rfind("\n%s}\n" % left)
+    program = text[start:end + len(left) + 3]
+    compiler = os.environ.get("CC", "cc").split()
+    said = subprocess.run([*compiler, "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c",
+                           "-I" + os.path.join(ROOT, "libhvd"), "-"], input=program, stderr=subprocess.PIPE, text=True,
+                          check=False)
+    if "int main(" not in program:
+        yield "there is no program"
+    for line in said.stderr.split("\n") if said.returncode else []:
+        yield line
+
+
 def main():
-    page = sections(sys.argv[1])
+    horovod = sections(sys.argv[1])
+    hvd = os.path.join(ROOT, "man/hvd.3")
     checks = [
-        ("the keys, with meaning, default, limits and unit, are those of the table", keys_complaints, "KEYS"),
-        ("the variables, set and without effect, are those of the table", variables_complaints, "ENVIRONMENT"),
-        ("every message that is explained is a message of the sources", diagnostics_complaints, "DIAGNOSTICS"),
+        ("horovod(7): the keys, with meaning, default, limits and unit, are those of the table", keys_complaints,
+         horovod["KEYS"]),
+        ("horovod(7): the variables, set and without effect, are those of the table", variables_complaints,
+         horovod["ENVIRONMENT"]),
+        ("horovod(7): every message that is explained is a message of the sources", diagnostics_complaints,
+         horovod["DIAGNOSTICS"]),
+        ("hvd(3): the synopsis has the functions of hvd.h, all of them, as they are declared", synopsis_complaints, hvd),
+        ("hvd(3): every function is explained once", entries_complaints, hvd),
+        ("hvd(3): every constant of hvd.h is named, and no other", constants_complaints, hvd),
+        ("hvd(3): the example compiles", example_complaints, hvd),
     ]
     bad = 0
-    for number, (name, complaints, section) in enumerate(checks, 1):
-        said = list(complaints(page[section]))
+    for number, (name, complaints, text) in enumerate(checks, 1):
+        said = list(complaints(text))
         bad += bool(said)
-        print("%s %d %s(7): %s" % ("not ok" if said else "ok", number, "horovod", name))
+        print("%s %d %s" % ("not ok" if said else "ok", number, name))
         for sentence in said:
             print("# " + sentence)
     print("1..%d" % len(checks))
