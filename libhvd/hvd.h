@@ -108,7 +108,8 @@ HVD_API const char *hvd_version(void);
 HVD_API int hvd_init(void);
 
 /* Leaves the job: outstanding operations fail with HVD_ERR_SHUT_DOWN, later ones with
- * HVD_ERR_STATE; operations of other ranks that need this one fail with "... has shut down".
+ * HVD_ERR_STATE; operations of other ranks fail with "... has shut down", those of process sets
+ * without this rank too, but for those that all members have submitted.
  * Waits for operations that all ranks have submitted and that run already, and for rank 0's answer;
  * not for other ranks to shut down. After 30 s without it HVD_ERR_TIMEOUT, and this rank cannot be
  * initialised again. No memory of the program is touched afterwards. HVD_OK also if not
