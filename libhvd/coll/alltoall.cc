@@ -10,7 +10,8 @@
 namespace hvd {
 
 Alltoall::Alltoall(Slots* slots, Channel* channel, const Batch& batch)
-    : most_bytes_(slots->geometry().block_bytes),
+    : channel_(channel),
+      most_bytes_(slots->geometry().block_bytes),
       batch_(batch),
       mail_(slots, channel, &batch.team(), batch.plan().first_block),
       rows_from_(batch.team().ranks.size() * tensors()) {
@@ -134,9 +135,9 @@ bool Alltoall::copy_own() {
   return true;
 }
 
-void Alltoall::leak() {
+void Alltoall::abandon() {
   for (const Segment& segment : batch_.segments()) {
-    static_cast<void>(segment.ragged->data.release());
+    channel_->keep(std::make_shared<AlignedBytes>(std::move(segment.ragged->data)));
   }
 }
 

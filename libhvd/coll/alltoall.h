@@ -20,7 +20,7 @@ class Alltoall final : public Exchange {
   Alltoall(Slots* slots, Channel* channel, const Batch& batch);
 
   Expected<bool> step(bool* moved) override;
-  void leak() override;
+  void abandon() override;
 
  private:
   // The others at growing distance, a few at a time, in one direction.
@@ -43,6 +43,7 @@ class Alltoall final : public Exchange {
     return static_cast<size_t>(member) * tensors() + tensor;
   }
 
+  Channel* channel_;
   const size_t most_bytes_;  // to copy at a time
   const Batch& batch_;
   Mail mail_;

@@ -21,7 +21,6 @@ class AlignedBytes {
   // At least one byte is there afterwards, or std::bad_alloc is thrown.
   void allocate(size_t bytes);
   char* get() const { return bytes_.get(); }
-  char* release() { return bytes_.release(); }
 
  private:
   static constexpr std::align_val_t kAlign{64};

@@ -21,9 +21,9 @@ class Exchange {
   // Does about a block's worth of what can be done now. True once all is done; sets *moved if
   // anything happened. Never waits. An error is final.
   virtual Expected<bool> step(bool* moved) = 0;
-  // Before this object is leaked because messages may still come in: what they write to and does
-  // not belong to this object must not be freed either.
-  virtual void leak() {}
+  // The channel gets this object because messages may still come in; and here what they write to
+  // and does not belong to this object.
+  virtual void abandon() {}
 };
 
 // All of them outlive it. `channel` may be null on one node.

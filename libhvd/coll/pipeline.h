@@ -40,8 +40,10 @@ class Pipeline {
   // *over if the front batch is done: the caller pops it.
   Status step(Channel* channel, bool* moved, bool* over);
 
-  // Messages may still come in: what they know must stay where it is.
-  void leak_scratch() { static_cast<void>(scratch_.release()); }
+  // Messages may still come in: the channel gets what they write to.
+  void abandon(Channel* channel) {
+    if (scratch_ != nullptr) channel->keep(std::shared_ptr<char[]>(std::move(scratch_)));
+  }
 
  private:
   // A stage's place: a block of a batch (by number of its turn).

@@ -92,9 +92,9 @@ void Stream::abandon() {
   abandoned_ = true;
   if (channel_ != nullptr && channel_->outstanding() > 0) {
     // Messages under way may still come in: what they write to stays where it is.
-    pipeline_.leak_scratch();
-    if (exchange_ != nullptr) exchange_->leak();
-    static_cast<void>(exchange_.release());
+    pipeline_.abandon(channel_);
+    if (exchange_ != nullptr) exchange_->abandon();
+    channel_->keep(std::shared_ptr<Exchange>(std::move(exchange_)));
   }
   exchange_.reset();
   turns_.clear();

@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "libhvd/base/status.h"
 
@@ -33,6 +36,13 @@ class Channel {
 
   // Messages started and not done.
   virtual int outstanding() const = 0;
+
+  // Memory that messages under way may touch, of somebody who does not wait for them any more: it
+  // stays as long as the channel.
+  void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
+
+ private:
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace hvd

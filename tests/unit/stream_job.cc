@@ -144,7 +144,7 @@ Batch StreamJob::batch_of(const Item& item, int rank, size_t number) {
       tensor->output = Bytes(results * size_of(order.type) + 2, 'x');
       // Every other tensor in place, where that can be.
       if (!joined && item.kind != OpKind::kReducescatter && (t + item.first_block) % 2 == 0) {
-        memcpy(tensor->output.data() + 1, s.input, input.size());
+        std::copy(input.begin(), input.end(), tensor->output.begin() + 1);
         s.input = tensor->output.data() + 1;
       }
       s.output = joined ? nullptr : tensor->output.data() + 1;
