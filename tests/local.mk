@@ -50,6 +50,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/layout_test.cc \
   tests/unit/log_test.cc \
   tests/unit/node_link_test.cc \
+  tests/unit/operation_table_test.cc \
   tests/unit/parse_test.cc \
   tests/unit/perf_pattern_test.cc \
   tests/unit/perf_test.cc \

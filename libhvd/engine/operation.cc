@@ -17,8 +17,9 @@ Status OperationTable::add(const OperationPtr& operation) {
   uint64_t& counter = unnamed_[{operation->key.set, kind}];
   const bool unnamed = operation->key.name.empty();
   if (unnamed) {
-    operation->key.name =
-        format("%s.noname.%llu", name_of(kind), static_cast<unsigned long long>(counter));
+    const std::string joins = joins_ == 0 ? "" : std::to_string(joins_) + ".";
+    operation->key.name = format("%s.noname.%s%llu", name_of(kind), joins.c_str(),
+                                 static_cast<unsigned long long>(counter));
   }
   if (!names_.insert(operation->key).second) {
     return error(Code::kInvalid,
@@ -44,7 +45,11 @@ void OperationTable::finish(Operation* operation, Status status) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     names_.erase(operation->key);
-    if (operation->description.kind == OpKind::kJoin) joined_ = false;
+    if (operation->description.kind == OpKind::kJoin) {
+      joined_ = false;
+      ++joins_;
+      unnamed_.clear();
+    }
   }
   operation->status = std::move(status);
   operation->done.store(true, std::memory_order_seq_cst);
@@ -53,6 +58,7 @@ void OperationTable::finish(Operation* operation, Status status) {
 void OperationTable::begin_epoch() {
   std::lock_guard<std::mutex> lock(mutex_);
   unnamed_.clear();
+  joins_ = 0;
 }
 
 void OperationTable::forget_set(int32_t set) {

@@ -88,6 +88,7 @@ class OperationTable {
   int64_t next_handle_ = 1;
   std::map<std::pair<int32_t, OpKind>, uint64_t> unnamed_;
   bool joined_ = false;
+  uint64_t joins_ = 0;  // that have ended: who joins misses calls, so counters begin anew
   std::unordered_map<int64_t, OperationPtr> by_handle_;
   std::unordered_set<OpKey, OpKeyHash> names_;
   std::vector<OperationPtr> added_;
