@@ -301,7 +301,7 @@ void Aggregator::complete(Name* name) {
     if (name->said[child] == Said::kNothing && !members.empty()) note_joined(name, members[0]);
   }
   say_forgotten();
-  if (name->opinions.empty()) {
+  if (name->opinions.empty() && name->joined < 0) {
     if (said_.empty() || said_.back().kind != Report::Kind::kReady) {
       Report report;
       report.kind = Report::Kind::kReady;

@@ -234,7 +234,32 @@ TEST_CASE("a joined rank counts as one that has spoken, for every name of every 
   CHECK(with.told() == "submit 1:x, 1 joined");
   aggregator.take(2, submitted("new", floats(1)));
   aggregator.take(2, ready(2));
-  CHECK(with.told() == "submit new, 1 joined; ready 2, 1 joined");
+  CHECK(with.told() == "submit new, 1 joined; submit cached, 1 joined");
+}
+
+TEST_CASE("a joined rank has no opinion, even of what has a ticket") {
+  Aggregator aggregator({{0}, {1}, {4, 5}});
+  aggregator.apply(defined(2, "x", floats(1)));
+  aggregator.take(1, joins(1));
+  aggregator.take(0, ready(2));
+  aggregator.take(2, submitted("x", floats(3)));
+  std::vector<Report> said = aggregator.drain();
+  REQUIRE(said.size() == 2);
+  REQUIRE(said[1].opinions.size() == 2);
+  CHECK(said[1].opinions[0].ranks == std::vector<int>{4, 5});
+  CHECK(said[1].opinions[1].ranks == std::vector<int>{0});
+  // Who hears it from a leader below does not count it either.
+  Aggregator above({{8}, {0, 1, 4, 5}});
+  above.apply(defined(2, "x", floats(1)));
+  Report all_say_so = submitted(key("x"), floats(1), 1);
+  all_say_so.opinions[0].ranks = {0, 4, 5};
+  above.take(1, all_say_so);
+  above.take(0, submitted("x", floats(3)));
+  said = above.drain();
+  REQUIRE(said.size() == 1);
+  REQUIRE(said[0].opinions.size() == 2);
+  CHECK(said[0].opinions[0].ranks == std::vector<int>{0, 4, 5});
+  CHECK(said[0].opinions[1].ranks == std::vector<int>{8});
 }
 
 TEST_CASE("what waits for the joined rank alone is said before its join") {
