@@ -32,7 +32,7 @@ struct Aspect {
 };
 
 // In the order in which they are compared. `tensors`: the largest number of them in any opinion.
-std::vector<Aspect> aspects(size_t tensors) {
+std::vector<Aspect> aspects(size_t tensors, OpKind kind) {
   std::vector<Aspect> all = {
       {"the operation", [](const Description& d) { return d.kind_text(); }},
       {"the number of tensors",
@@ -46,7 +46,8 @@ std::vector<Aspect> aspects(size_t tensors) {
   }
   const std::vector<Aspect> rest = {
       {"the reduction", [](const Description& d) { return std::string(name_of(d.op)); }},
-      {"the root", [](const Description& d) { return std::to_string(d.root); }},
+      {kind == OpKind::kRemoveSet ? "the process set" : "the root",
+       [](const Description& d) { return std::to_string(d.root); }},
       {"the prescale factor", [](const Description& d) { return format("%.17g", d.prescale); }},
       {"the postscale factor", [](const Description& d) { return format("%.17g", d.postscale); }},
       {"the device", [](const Description& d) { return std::string(name_of(d.device)); }},
@@ -234,7 +235,7 @@ std::string disagreement(std::string_view name, const std::vector<Opinion>& opin
   }
   size_t tensors = 0;
   for (const Description& d : decoded) tensors = std::max(tensors, d.tensors.size());
-  for (const Aspect& aspect : aspects(tensors)) {
+  for (const Aspect& aspect : aspects(tensors, decoded[first].kind)) {
     // Ranks by what they say about this aspect, in the order of their lowest rank.
     std::vector<std::pair<std::string, std::vector<int>>> camps;
     for (size_t i = 0; i < opinions.size(); ++i) {

@@ -140,6 +140,10 @@ std::string Scheduler::join_objection(const OpKey& key, const Description& descr
 // Why the process sets cannot be changed like this when it is its turn. Empty: they can.
 std::string Scheduler::set_objection(const OpKey& key, const Description& description) const {
   if (description.kind == OpKind::kAddSet) {
+    if (static_cast<int>(description.ranks.size()) == ranks_) {
+      return format("%s \"%s\": process set 0 has these ranks already", name_of(description.kind),
+                    key.name.c_str());
+    }
     for (const auto& [id, ranks] : sets_) {
       if (ranks == description.ranks) {
         return format("%s \"%s\": process set %d has these ranks already",

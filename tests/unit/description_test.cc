@@ -28,6 +28,8 @@ TEST_CASE("each thing that ranks can disagree about has its words") {
   Description set;
   set.kind = OpKind::kAddSet;
   set.ranks = {0, 1, 2, 5};
+  Description removal;
+  removal.kind = OpKind::kRemoveSet;
   const struct {
     Description usual;
     void (*change)(Description*);
@@ -97,6 +99,8 @@ TEST_CASE("each thing that ranks can disagree about has its words") {
        },
        "add_process_set \"t\": ranks disagree about the operation: add_process_set on rank 0; "
        "remove_process_set on rank 1"},
+      {removal, [](Description* x) { x->root = 2; },
+       "remove_process_set \"t\": ranks disagree about the process set: 0 on rank 0; 2 on rank 1"},
   };
   for (const auto& c : cases) {
     const Description other = changed(c.usual, c.change);

@@ -328,6 +328,8 @@ TEST_CASE("a set that is there already, or is not, fails its change and nothing 
   CHECK(change("r", removing(1)) == "");
   CHECK(change("r2", removing(1)) ==
         "remove_process_set \"r2\": there is no process set 1 any more");
+  CHECK(change("d", adding({0, 1, 2, 3})) ==
+        "add_process_set \"d\": process set 0 has these ranks already");
   CHECK(change("b", adding({1, 3})) == "");
   CHECK(scheduler.members(3) == std::vector<int>{1, 3});
 }
