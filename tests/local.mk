@@ -20,6 +20,15 @@ tests_unit_libmain_a_CXXFLAGS = -std=c++17 $(HVD_WARNINGS)
 
 tests_unit_unit_SOURCES = \
   tests/random.h \
+  tests/ranks/mix_draw.cc \
+  tests/ranks/mix_draw.h \
+  tests/ranks/mix_draw_sets.cc \
+  tests/ranks/mix_model.cc \
+  tests/ranks/mix_model.h \
+  tests/ranks/mix_run.cc \
+  tests/ranks/mix_run.h \
+  tests/ranks/mix_values.cc \
+  tests/ranks/mix_values.h \
   tests/ranks/rounds_model.cc \
   tests/ranks/rounds_model.h \
   tests/unit/address_test.cc \
@@ -49,6 +58,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/launch_test.cc \
   tests/unit/layout_test.cc \
   tests/unit/log_test.cc \
+  tests/unit/mix_test.cc \
   tests/unit/node_link_test.cc \
   tests/unit/operation_table_test.cc \
   tests/unit/parse_test.cc \
@@ -103,6 +113,7 @@ tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tool
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
 check_PROGRAMS += \
   tests/ranks/lifecycle \
+  tests/ranks/mix \
   tests/ranks/pmix_probe \
   tests/ranks/rounds \
   tests/ranks/stalls \
@@ -119,6 +130,23 @@ tests_ranks_rounds_LDADD = libhvd/libhvd.la
 tests_ranks_stalls_SOURCES = tests/ranks/stalls.cc
 tests_ranks_stalls_CPPFLAGS = $(AM_CPPFLAGS)
 tests_ranks_stalls_LDADD = libhvd/libhvd.la
+
+tests_ranks_mix_SOURCES = \
+  tests/random.h \
+  tests/ranks/mix.cc \
+  tests/ranks/mix_draw.cc \
+  tests/ranks/mix_draw.h \
+  tests/ranks/mix_draw_sets.cc \
+  tests/ranks/mix_model.cc \
+  tests/ranks/mix_model.h \
+  tests/ranks/mix_run.cc \
+  tests/ranks/mix_run.h \
+  tests/ranks/mix_values.cc \
+  tests/ranks/mix_values.h \
+  tests/ranks/rounds_model.cc \
+  tests/ranks/rounds_model.h
+tests_ranks_mix_CPPFLAGS = $(AM_CPPFLAGS)
+tests_ranks_mix_LDADD = libhvd/libhvd.la
 
 tests_ranks_worker_SOURCES = tests/ranks/worker.cc
 tests_ranks_worker_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)

@@ -64,21 +64,6 @@ std::string text_of(const Says& says, Aspect aspect) {
   return "";
 }
 
-// {0,1,2,4,5} is "0-2, 4, 5".
-std::string as_people_write(const std::vector<int>& ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!text.empty()) text += ", ";
-    text += std::to_string(ranks[i]);
-    if (last - i < 2) continue;
-    text += "-" + std::to_string(ranks[last]);
-    i = last;
-  }
-  return text;
-}
-
 template <typename T>
 std::vector<char> bytes_of(const std::vector<T>& elements) {
   std::vector<char> bytes(elements.size() * sizeof(T));
@@ -191,25 +176,48 @@ bool change(Says* says, Aspect aspect, int ranks, Random* random) {
   return true;
 }
 
+std::string as_people_write(const std::vector<int>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(ranks[i]);
+    if (last - i < 2) continue;
+    text += "-" + std::to_string(ranks[last]);
+    i = last;
+  }
+  return text;
+}
+
+std::string dispute(const std::string& spoken, const std::string& what,
+                    const std::vector<Said>& said) {
+  std::vector<std::pair<std::string, std::vector<int>>> camps;  // by their lowest rank
+  for (const Said& one : said) {
+    auto camp = std::find_if(camps.begin(), camps.end(),
+                             [&](const auto& c) { return c.first == one.text; });
+    if (camp == camps.end()) camp = camps.insert(camps.end(), {one.text, {}});
+    camp->second.push_back(one.rank);
+  }
+  if (camps.size() < 2) return "";
+  std::string text = spoken + ": ranks disagree about " + what + ": ";
+  for (size_t camp = 0; camp < camps.size(); ++camp) {
+    if (camp > 0) text += "; ";
+    text += camps[camp].first + " on rank " + as_people_write(camps[camp].second);
+  }
+  return text;
+}
+
 std::string expected_error(const std::string& name, const std::vector<Says>& by_rank) {
   for (int i = 0; i < kAspects; ++i) {
     const Aspect aspect = static_cast<Aspect>(i);
-    std::vector<std::pair<std::string, std::vector<int>>> camps;  // by their lowest rank
+    std::vector<Said> said;
     for (size_t rank = 0; rank < by_rank.size(); ++rank) {
-      const std::string text = text_of(by_rank[rank], aspect);
-      auto camp =
-          std::find_if(camps.begin(), camps.end(), [&](const auto& c) { return c.first == text; });
-      if (camp == camps.end()) camp = camps.insert(camps.end(), {text, {}});
-      camp->second.push_back(static_cast<int>(rank));
+      said.push_back({static_cast<int>(rank), text_of(by_rank[rank], aspect)});
     }
-    if (camps.size() < 2) continue;
-    std::string text = text_of(by_rank[0], Aspect::kOperation) + " \"" + name +
-                       "\": ranks disagree about " + words_for(aspect) + ": ";
-    for (size_t camp = 0; camp < camps.size(); ++camp) {
-      if (camp > 0) text += "; ";
-      text += camps[camp].first + " on rank " + as_people_write(camps[camp].second);
-    }
-    return text;
+    const std::string spoken = text_of(by_rank[0], Aspect::kOperation) + " \"" + name + "\"";
+    const std::string text = dispute(spoken, words_for(aspect), said);
+    if (!text.empty()) return text;
   }
   return "";
 }

@@ -40,6 +40,18 @@ const char* words_for(Aspect aspect);  // "the shape"
 // `says` with another `aspect`; true if it has that aspect (an allreduce has no root).
 bool change(Says* says, Aspect aspect, int ranks, Random* random);
 
+// What a rank says about something, in words.
+struct Said {
+  int rank;
+  std::string text;
+};
+// The sentence for ranks that differ in `what`; "" if they do not. `said` is in the order of ranks,
+// `spoken` the operation as the lowest of them calls it.
+std::string dispute(const std::string& spoken, const std::string& what,
+                    const std::vector<Said>& said);
+// {0,1,2,4,5} is "0-2, 4, 5".
+std::string as_people_write(const std::vector<int>& ranks);
+
 // The error that all ranks get, "" if all say the same.
 std::string expected_error(const std::string& name, const std::vector<Says>& by_rank);
 
