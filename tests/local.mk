@@ -33,6 +33,10 @@ tests_unit_unit_SOURCES = \
   tests/ranks/rounds_model.h \
   tests/unit/address_test.cc \
   tests/unit/aggregator_test.cc \
+  tests/unit/agreement_job.cc \
+  tests/unit/agreement_job.h \
+  tests/unit/agreement_plan.cc \
+  tests/unit/agreement_plan.h \
   tests/unit/agreement_test.cc \
   tests/unit/batch_property_test.cc \
   tests/unit/catch.h \
@@ -41,11 +45,14 @@ tests_unit_unit_SOURCES = \
   tests/unit/control_words.cc \
   tests/unit/control_words.h \
   tests/unit/description_test.cc \
+  tests/unit/engine_joins_test.cc \
   tests/unit/engine_sets_test.cc \
   tests/unit/ends_test.cc \
   tests/unit/engine_test.cc \
   tests/unit/exchange_plan_test.cc \
   tests/unit/exchange_test.cc \
+  tests/unit/engine_words.cc \
+  tests/unit/engine_words.h \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
   tests/unit/info_test.cc \

@@ -236,6 +236,18 @@ bool Control::next_entry(Entry* entry) {
   return true;
 }
 
+Control::Sizes Control::sizes() const {
+  Sizes sizes;
+  sizes.tickets = announcer_.size();
+  if (aggregator_) {
+    sizes.names = aggregator_->names();
+    sizes.evicted = aggregator_->remembered();
+    sizes.sets = aggregator_->sets();
+  }
+  if (scheduler_) sizes.scheduled = scheduler_->known();
+  return sizes;
+}
+
 void Control::note_presence(int node, int may_vanish) {
   may_vanish_.erase(std::remove(may_vanish_.begin(), may_vanish_.end(), node), may_vanish_.end());
   if (may_vanish != 0) may_vanish_.push_back(node);

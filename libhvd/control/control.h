@@ -81,6 +81,16 @@ class Control {
 
   bool leader() const { return aggregator_ != nullptr; }
 
+  // What is remembered here: bounded, however long the job runs.
+  struct Sizes {
+    size_t tickets = 0;    // as a rank
+    size_t names = 0;      // as a leader
+    size_t evicted = 0;    // as a leader
+    size_t scheduled = 0;  // tickets, as the root
+    size_t sets = 0;       // as a leader
+  };
+  Sizes sizes() const;
+
  private:
   bool flush_reports();
   bool read_lanes();

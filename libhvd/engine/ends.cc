@@ -188,6 +188,18 @@ void Engine::set_channel(std::unique_ptr<Channel> channel) {
       Deadline::never());
 }
 
+Engine::Sizes Engine::sizes() {
+  auto sizes = std::make_shared<Sizes>();
+  run_on_driver(
+      [this, sizes] {
+        sizes->operations = table_.held();
+        sizes->sets = sets_.ids().size();
+        sizes->control = control_->sizes();
+      },
+      Deadline::never());
+  return *sizes;
+}
+
 void Engine::close_channel() {
   run_on_driver(
       [this] {

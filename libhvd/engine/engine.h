@@ -110,6 +110,14 @@ class Engine {
 
   bool failed() const { return failed_.load(); }
 
+  // What is held for operations and remembered of them: bounded, however long the job runs.
+  struct Sizes {
+    size_t operations = 0;  // handles, names in flight, counters of unnamed ones
+    size_t sets = 0;
+    Control::Sizes control;
+  };
+  Sizes sizes();
+
  private:
   bool progress();
   bool look();

@@ -229,15 +229,14 @@ TEST_CASE("plans agree on all ranks, with their shards' owners and with the root
     Scheduler::Limits limits;
     limits.fusion_bytes = 0;
     limits.block_bytes = block_bytes;
-    Scheduler scheduler(limits);
+    Scheduler scheduler(limits, 1);
     Description d;
     d.kind = order.kind;
-    d.type = type;
     for (const char* name : {"first", "behind"}) {
-      d.shape = {*name == 'f' ? static_cast<int64_t>(elements) : 1};
+      d.tensors = {{type, {*name == 'f' ? static_cast<int64_t>(elements) : 1}}};
       Report report;
       report.kind = Report::Kind::kSubmit;
-      report.name = name;
+      report.key.name = name;
       report.opinions.push_back({d.encode(), {}});
       scheduler.take(report, 0);
     }

@@ -208,6 +208,12 @@ ThreadJob::ThreadJob(const std::vector<int>& node_of_rank, Options options)
     part.limits.fusion_bytes = options.fusion_bytes;
     part.limits.cache_capacity = options.cache_capacity;
     part.limits.cycle_ns = options.cycle_ns;
+    part.limits.fuse_groups = options.fuse_groups;
+    part.stalls = options.stalls;
+    part.warn = [this](const std::string& text) {
+      std::lock_guard<std::mutex> lock(warned_mutex_);
+      warned_ += text + "\n";
+    };
     part.limits.block_bytes = options.block_bytes;
     part.stderr_fd = said_write_.get();
     if (options.inspected) {
@@ -226,6 +232,11 @@ ThreadJob::ThreadJob(const std::vector<int>& node_of_rank, Options options)
 
 ThreadJob::~ThreadJob() {
   for (auto& engine : engines_) engine->stop();
+}
+
+std::string ThreadJob::warned() {
+  std::lock_guard<std::mutex> lock(warned_mutex_);
+  return warned_;
 }
 
 std::string ThreadJob::said() {

@@ -57,6 +57,8 @@ struct ThreadJobOptions {
   int64_t fusion_bytes = 64 << 10;
   size_t cache_capacity = 1024;
   int64_t cycle_ns = 0;
+  bool fuse_groups = true;
+  StallLimits stalls;
   bool inspected = false;  // every engine answers hvd-info
 };
 
@@ -77,6 +79,9 @@ class ThreadJob {
   // All that the ranks wrote to their standard error.
   std::string said();
 
+  // All that they said to the user by a warning, a line each.
+  std::string warned();
+
   // Runs fn(rank) on a thread per rank and waits for all of them.
   void run(const std::function<void(int rank)>& fn);
 
@@ -90,6 +95,8 @@ class ThreadJob {
   std::vector<std::unique_ptr<char, void (*)(void*)>> memory_;
   std::vector<std::vector<Fd>> leader_ends_;  // by rank: sockets that the others watch
   std::vector<std::string> inspector_names_;  // by rank
+  std::mutex warned_mutex_;
+  std::string warned_;
   std::vector<std::unique_ptr<Engine>> engines_;
   Fd said_read_;
   Fd said_write_;
