@@ -45,14 +45,14 @@ tests_unit_unit_SOURCES = \
   tests/unit/control_words.cc \
   tests/unit/control_words.h \
   tests/unit/description_test.cc \
+  tests/unit/ends_test.cc \
   tests/unit/engine_joins_test.cc \
   tests/unit/engine_sets_test.cc \
-  tests/unit/ends_test.cc \
   tests/unit/engine_test.cc \
-  tests/unit/exchange_plan_test.cc \
-  tests/unit/exchange_test.cc \
   tests/unit/engine_words.cc \
   tests/unit/engine_words.h \
+  tests/unit/exchange_plan_test.cc \
+  tests/unit/exchange_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
   tests/unit/info_test.cc \

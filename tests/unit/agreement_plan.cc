@@ -39,6 +39,10 @@ Plan::Plan(size_t size, Random* random) : ranks(size) {
   for (int64_t n = random->from(2, 6); n > 0; --n) {
     Phase phase;
     phase.join = random->one_in(3);
+    for (size_t rank = 0; rank < size; ++rank) {
+      const bool few = phase.join && random->one_in(2);
+      phase.steps.push_back(few ? static_cast<int>(random->from(0, kMostUses)) : kMostUses);
+    }
     for (int k = 0; k < 2 && !phase.join; ++k) {
       if (!alive.empty() && random->one_in(2)) {
         const int number = alive.front();
@@ -75,12 +79,9 @@ Plan::Plan(size_t size, Random* random) : ranks(size) {
 void Plan::add_uses(Phase* phase, size_t stream, Random* random) {
   Phase::Uses uses;
   uses.stream = stream;
-  const int most = static_cast<int>(random->from(0, 4));
+  const int most = static_cast<int>(random->from(0, kMostUses));
   Description usual = random_description(random);
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    uses.times.push_back(phase->join && random->one_in(2) ? static_cast<int>(random->from(0, most))
-                                                          : most);
-  }
+  for (int steps : phase->steps) uses.times.push_back(std::min(most, steps));
   // Most uses say the same as the last one; some ranks, or all, may say another thing.
   for (int use = 0; use < most; ++use) {
     if (random->one_in(4)) usual = random_description(random);

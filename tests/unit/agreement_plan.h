@@ -18,6 +18,7 @@ namespace hvd::test {
 constexpr int kNames = 4;       // of all ranks
 constexpr int kNamesOfSet = 2;  // of each process set: the same names
 constexpr int kMostSets = 4;    // at a time
+constexpr int kMostUses = 4;    // of a name in a phase
 constexpr size_t kMostRemembered = 4 * (kNames + kMostSets * (kNamesOfSet + 2));
 
 // A process set from its addition to its removal, by number in the plan.
@@ -33,6 +34,9 @@ struct Stream {
 
 struct Phase {
   bool join = false;
+  // By rank: the most uses of any name in this phase. Who has less uses everything less: otherwise
+  // two ranks could each wait for the join of the other.
+  std::vector<int> steps;
   std::vector<int> adds;
   std::vector<int> removes;
   struct Uses {
