@@ -121,6 +121,7 @@ tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tool
 check_PROGRAMS += \
   tests/ranks/lifecycle \
   tests/ranks/mix \
+  tests/ranks/operations \
   tests/ranks/pmix_probe \
   tests/ranks/rounds \
   tests/ranks/stalls \
@@ -168,6 +169,19 @@ tests_ranks_lifecycle_LDADD = libhvd/libhvd.la $(MPI_LIBS) -ldl
 if HAVE_MPI
 tests_ranks_lifecycle_CPPFLAGS += -DHVD_HAVE_MPI
 endif
+
+tests_ranks_operations_SOURCES = \
+  tests/random.h \
+  tests/ranks/operations.cc \
+  tests/ranks/operations_cases.cc \
+  tests/ranks/operations_cases.h \
+  tests/ranks/operations_reference.cc \
+  tests/ranks/operations_reference.h \
+  tests/ranks/operations_trial.cc \
+  tests/ranks/operations_trial.h \
+  tests/ranks/operations_types.h
+tests_ranks_operations_CPPFLAGS = $(AM_CPPFLAGS)
+tests_ranks_operations_LDADD = libhvd/libhvd.la
 
 tests_ranks_pmix_probe_SOURCES = tests/ranks/pmix_probe.cc
 tests_ranks_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)

@@ -41,7 +41,8 @@ part_asan() {
 }
 
 part_asan-ranks() {
-  make_asan && sanitized "${mpirun_environment[@]}" HVD_PREFIX="$build/asan/prefix" bats --tap tests/ranks/*.bats
+  make_asan && sanitized "${mpirun_environment[@]}" HVD_PREFIX="$build/asan/prefix" \
+    bats --tap "${not_long[@]}" tests/ranks/*.bats
 }
 
 # The plugin is the ordinary one: a sanitizer would have to be preloaded into srun and slurmd.
@@ -72,8 +73,10 @@ part_valgrind() {
 }
 
 part_ranks() {
+  local which=("${not_long[@]}")
+  [[ $mode != all ]] || which=()
   check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
-  tap env "${mpirun_environment[@]}" bats --tap tests/ranks/*.bats
+  tap env "${mpirun_environment[@]}" bats --tap "${which[@]}" tests/ranks/*.bats
 }
 
 part_cluster() {
@@ -153,6 +156,9 @@ thread,undefined,address address and thread exclude each other
 yes --enable-sanitizer needs a list, such as address,undefined
 END
 }
+
+# Tests that take long or much memory have a tag, and are for --all.
+not_long=(--filter-tags '!long')
 
 # Optimising the tests themselves with sanitizers took three times as long and shows nothing more.
 quickly=(HVD_OPT=-O1 HVD_TEST_OPT=-O0)

@@ -19,6 +19,21 @@ ranks() {
   timeout --kill-after=5 "${RANKS_SECONDS:-60}" mpirun --oversubscribe -n "$n" "$@"
 }
 
+# make_on_nodes: $on_nodes, a program: on-nodes LIST PROGRAM... is rank i on the node that is item i of the list.
+make_on_nodes() {
+  on_nodes=$BATS_TEST_TMPDIR/on-nodes
+  # shellcheck disable=SC2016 # for the rank's shell
+  printf '%s\n' '#!/bin/bash' 'read -ra node <<<"$1"' 'export HOROVOD_HOSTNAME=sim${node[OMPI_COMM_WORLD_RANK]}' \
+    'shift' 'exec "$@"' >"$on_nodes"
+  chmod +x "$on_nodes"
+}
+
+# combinations: how many the program operations says it ran, all actions together.
+combinations() {
+  # shellcheck disable=SC2154 # bats's
+  awk '/^[0-9]+ combinations$/ {n += $1} END {print n + 0}' <<<"$output"
+}
+
 # ranks_twice_connected N PROGRAM...: ranks for a program that parts from mpirun's PMIx server and connects to it again,
 # as one does that uses MPI and horovod after each other. The server of OpenPMIx 4.2.2 sometimes forgets to tell such a
 # process that a fence is over: 1 of 60 on a busy machine, in a program of PMIx and MPI alone, too.
