@@ -119,6 +119,7 @@ tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tool
 
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
 check_PROGRAMS += \
+  tests/ranks/contract \
   tests/ranks/lifecycle \
   tests/ranks/mix \
   tests/ranks/operations \
@@ -169,6 +170,17 @@ tests_ranks_lifecycle_LDADD = libhvd/libhvd.la $(MPI_LIBS) -ldl
 if HAVE_MPI
 tests_ranks_lifecycle_CPPFLAGS += -DHVD_HAVE_MPI
 endif
+
+tests_ranks_contract_SOURCES = \
+  tests/random.h \
+  tests/ranks/contract.cc \
+  tests/ranks/contract.h \
+  tests/ranks/contract_errors.cc \
+  tests/ranks/contract_join.cc \
+  tests/ranks/contract_rules.cc \
+  tests/ranks/operations_types.h
+tests_ranks_contract_CPPFLAGS = $(AM_CPPFLAGS)
+tests_ranks_contract_LDADD = libhvd/libhvd.la
 
 tests_ranks_operations_SOURCES = \
   tests/random.h \

@@ -78,14 +78,14 @@ teardown() {
   expect_lines 4 "of 4 by a launcher: records right$"
 }
 
-@test "a batch script alone is a job of one rank" {
+@test "CONTRACT 3.12: a batch script alone is a job of one rank" {
   run -0 on_cluster sbatch -Q --wait -N1 -n4 -o "$HOME_OF_ALICE/out" --wrap "$probe exchange"
   run -0 on_cluster cat "$HOME_OF_ALICE/out"
   rm "$HOME_OF_ALICE/out"
   [ "$output" = "rank 0 of 1 alone: records right" ]
 }
 
-@test "numbers of Slurm that are not PMIx's are fatal, and both are told" {
+@test "CONTRACT 3.11: numbers of Slurm that are not PMIx's are fatal, and both are told" {
   run -1 on_cluster srun --mpi=pmix -N1 -n2 env SLURM_NTASKS=3 "$probe" exchange
   expect_lines '[12]' '^error: PMIx says that this is rank [01] of 2, but Slurm says rank [01] of 3 \(SLURM_PROCID, SLURM_NTASKS\)\. '
 }

@@ -17,7 +17,7 @@ setup() {
   chmod +x "$on_nodes"
 }
 
-@test "1 node, 3 ranks under mpirun: places and sums are right" {
+@test "CONTRACT 3.12: 1 node, 3 ranks under mpirun: places and sums are right" {
   run -0 ranks 3 "$worker" place sum
   expect_lines 1 '^0/3 0/3 0/1$'
   expect_lines 1 '^1/3 1/3 0/1$'
@@ -39,20 +39,20 @@ setup() {
   expect_lines 5 '^rank [0-4]: sums are right$'
 }
 
-@test "a program without a launcher is a job of one rank, and says so once" {
+@test "CONTRACT 3.12: a program without a launcher is a job of one rank, and says so once" {
   run -0 "$worker" place sum
   expect_lines 1 '^0/1 0/1 0/1$'
   expect_lines 1 '^rank 0: sums are right$'
   expect_lines 1 '^horovod: no launcher: this is a job of one rank'
 }
 
-@test "the program's own MPI after hvd_init on one node, and 20 times shutdown and init" {
+@test "CONTRACT 3.7: the program's own MPI after hvd_init on one node, and 20 times shutdown and init" {
   run -0 ranks_twice_connected 2 "$worker" mpi cycles mpi-end
   expect_lines 2 '^rank [01]: MPI works$'
   expect_lines 2 '^rank [01]: 20 cycles$'
 }
 
-@test "20 times shutdown and init on two nodes" {
+@test "CONTRACT 3.7: 20 times shutdown and init on two nodes" {
   run -0 ranks 4 "$on_nodes" 2 "$worker" cycles
   expect_lines 4 '^rank [0-3]: 20 cycles$'
 }

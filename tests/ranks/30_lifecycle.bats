@@ -67,18 +67,18 @@ all_say() {
 
 how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_info tell$'
 
-@test "the program's MPI that sees other ranks than PMIx is fatal on all ranks, with all the numbers" {
+@test "CONTRACT 3.11: the program's MPI that sees other ranks than PMIx is fatal on all ranks, with all the numbers" {
   LIFE_MPI=0/1 run -2 ranks 2 "$lifecycle" mpi=multiple init
   expect_lines 2 "^rank [01]: init: 3 rank 0 on $host is rank 0 of 2 for PMIx and rank 0 of 1 for MPI, rank 1 on $host is rank 1 of 2 for PMIx and rank 0 of 1 for MPI\. $how_mpi"
 }
 
-@test "so is libhvd's own MPI between nodes" {
+@test "CONTRACT 3.11: so is libhvd's own MPI between nodes" {
   LIFE_MPI=0/1 run -2 ranks 2 "$on_nodes" 1 "$lifecycle" init
   expect_lines 1 "^rank 0: init: 3 PMIx says that this is rank 0 of 2, but MPI says rank 0 of 1\. $how_mpi"
   expect_lines 1 "^rank 1: init: 3 PMIx says that this is rank 1 of 2, but MPI says rank 0 of 1\. $how_mpi"
 }
 
-@test "different versions of the library: every rank is told both, with ranks and hosts" {
+@test "CONTRACT 3.11: different versions of the library: every rank is told both, with ranks and hosts" {
   local version runtime other=$BATS_TEST_TMPDIR/libhvd.so.0
   version=$(sed -n 's/^#define PACKAGE_VERSION "\(.*\)"/\1/p' "$(build_dir)/config.h")
   sed "s/$version/${version//[0-9]/9}/g" "$(build_dir)/libhvd/.libs/libhvd.so.0" >"$other"
@@ -95,7 +95,7 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
 
 # ---- the program's own MPI ----------------------------------------------------------------------
 
-@test "on one node the program's own MPI before hvd_init may have any level of threads" {
+@test "CONTRACT 3.7: on one node the program's own MPI before hvd_init may have any level of threads" {
   for level in single funneled multiple; do
     run -0 ranks 2 "$lifecycle" mpi=$level init sum mpi-sum mpi-end
     expect_lines 2 "^rank [01]: the sum is right$"
@@ -105,14 +105,14 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
   expect_lines 2 "^rank [01]: the sum is right$"
 }
 
-@test "on one node the program's own MPI may come after hvd_init and go before the end" {
+@test "CONTRACT 3.7: on one node the program's own MPI may come after hvd_init and go before the end" {
   run -0 ranks_twice_connected 2 "$lifecycle" init sum mpi=single mpi-sum mpi-end sum
   expect_lines 4 "^rank [01]: the sum is right$"
   expect_lines 2 "^rank [01]: MPI's sum is right$"
 }
 
 # It crashed: libhvd looked after its messages while the program finalised MPI.
-@test "between nodes the program's own MPI of THREAD_MULTIPLE is shared, and may be finalised before or after shutdown" {
+@test "CONTRACT 3.7: between nodes the program's own MPI of THREAD_MULTIPLE is shared, and may be finalised before or after shutdown" {
   run -0 ranks 2 "$on_nodes" 1 "$lifecycle" mpi=multiple init sum mpi-sum mpi-end
   expect_lines 2 "^rank [01]: the sum is right$"
   expect_lines 2 "^rank [01]: MPI's sum is right$"
@@ -204,7 +204,7 @@ how_mpi='Is this MPI built with the launcher.s PMIx\? srun --mpi=list and ompi_i
   expect_lines 3 "^rank [023]: wait: 4 rank 1 on sim0 is gone "
 }
 
-@test "shutdown with operations outstanding: they fail with \"shut down\", memory is left alone, the process ends well" {
+@test "CONTRACT 3.7: shutdown with operations outstanding: they fail with \"shut down\", memory is left alone, the process ends well" {
   run -0 ranks 3 "$lifecycle" init outstanding
   expect_lines 3 "^rank [0-2]: outstanding: 5 (rank [0-3] on [^ ]+ has )?shut down$"
   run -0 ranks 4 "$on_nodes" 2 "$lifecycle" init outstanding

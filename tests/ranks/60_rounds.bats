@@ -11,15 +11,10 @@ load helpers
 setup() {
   rounds=$(build_dir)/tests/ranks/rounds
   seed=${HVD_SEED:-$((RANDOM * 32768 + RANDOM))}
-  on_nodes=$BATS_TEST_TMPDIR/on-nodes
-  # on-nodes LIST PROGRAM...: rank i is on the node that is item i of the list.
-  # shellcheck disable=SC2016 # for the rank's shell
-  printf '%s\n' '#!/bin/bash' 'read -ra node <<<"$1"' 'export HOROVOD_HOSTNAME=sim${node[OMPI_COMM_WORLD_RANK]}' \
-    'shift' 'exec "$@"' >"$on_nodes"
-  chmod +x "$on_nodes"
+  make_on_nodes
 }
 
-@test "ranks that differ in anything are told who and how, and names work again: 1 and 2 nodes" {
+@test "CONTRACT 3.3: ranks that differ in anything are told who and how, and names work again: 1 and 2 nodes" {
   run -0 ranks 3 "$rounds" mismatch
   expect_lines 3 '^rank [0-2]: all were told$'
   expect_lines 1 '^allreduce "grad": ranks disagree about the operation: allreduce on rank 0, 1; broadcast on rank 2$'
@@ -37,7 +32,7 @@ setup() {
   expect_lines 4 '^rank [0-3]: retired and in use again$'
 }
 
-@test "a tensor on a GPU is refused with what to do, and the name is free" {
+@test "CONTRACT 3.2: a tensor on a GPU is refused with what to do, and the name is free" {
   run -0 ranks 2 "$rounds" gpu
   expect_lines 2 '^1 the tensor is on GPU 2, and this release reads host memory only; copy it to host memory and submit that$'
   expect_lines 2 '^1 device is -1, neither HVD_HOST nor HVD_GPU\(i\)$'
@@ -56,7 +51,7 @@ setup() {
   done
 }
 
-@test "20 submission orders and 3 fusion thresholds give the same bits on 1 to 4 nodes, cyclic and uneven too" {
+@test "CONTRACT 3.10: 20 submission orders and 3 fusion thresholds give the same bits on 1 to 4 nodes, cyclic and uneven too" {
   local list first threshold n
   for list in "0 0 0" "0 1 0 1" "0 0 1 1 2" "0 1 2 3 0"; do
     first=
