@@ -47,6 +47,23 @@ on_layout() {
   done
 }
 
+@test "with less precision on the wire errors are within bounds, and all ranks get the same bits" {
+  local list type
+  for type in bf16 fp16; do
+    for list in "0 1" "0 0 1 1" "0 1 2 0 1" "0 1 2 3"; do
+      HOROVOD_WIRE=$type on_layout "$list" wire "$type"
+      (($(combinations) >= 40))
+    done
+  done
+}
+
+@test "less precision on the wire changes the bits of a sum between nodes, and on one node nothing" {
+  HOROVOD_WIRE=bf16 on_layout "0 0 0" repeat
+  HOROVOD_WIRE=bf16 run ranks 4 "$on_nodes" "0 0 1 1" "$operations" repeat
+  [[ $status != 0 ]]
+  expect_lines '[1-4]' ' of 1, times 1.* element [0-9]+ is .*, within '
+}
+
 @test "ranks that have joined count as zeros for every type and reduction" {
   local list
   for list in "0" "0 0 0" "0 1 2 0"; do

@@ -19,6 +19,12 @@ std::string shape_text(const Item& item) {
          (item.width == 1 ? "" : "," + std::to_string(item.width)) + "]";
 }
 
+std::string number_text(double x) {
+  char text[40];
+  snprintf(text, sizeof text, "%.9g", x);
+  return text;
+}
+
 // Modulo 2^64; what is left of it in the type is what wraps around.
 int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -311,14 +317,14 @@ Expected expected_of(const Case& c, size_t item, int index, int members, const W
 
 std::string wrong_with(int type, const char* got, const Expected& want) {
   const auto at = [](size_t i, double is, double should) {
-    return "element " + std::to_string(i) + " is " + std::to_string(is) + ", not " +
-           std::to_string(should);
+    return "element " + std::to_string(i) + " is " + number_text(is) + ", not " +
+           number_text(should);
   };
   if (!want.bounds.empty()) {
     const std::vector<double> is = floats(type, got, want.values.size());
     for (size_t i = 0; i < is.size(); ++i) {
       if (!(std::fabs(is[i] - want.values[i]) <= want.bounds[i])) {
-        return at(i, is[i], want.values[i]) + ", within " + std::to_string(want.bounds[i]);
+        return at(i, is[i], want.values[i]) + ", within " + number_text(want.bounds[i]);
       }
     }
     return "";
