@@ -19,7 +19,7 @@ TEST_CASE("sets run at the same time, whoever is a member, and agree on their nu
     std::vector<int> node_of_rank;
     std::vector<std::vector<int32_t>> sets;
   } cases[] = {
-      {"1 node", {0, 0, 0}, {{1, 2}, {0, 2}, {1}, {0, 1, 2}}},
+      {"1 node", {0, 0, 0}, {{1, 2}, {0, 2}, {1}, {0, 1}}},
       {"2 nodes", {0, 0, 1, 1}, {{1, 2}, {3}, {0, 3}, {2, 3}, {1, 2, 3}}},
       {"3 nodes, of which some have no member", {0, 0, 1, 1, 2}, {{1, 4}, {2, 3}, {4}, {1, 2}}},
       {"3 nodes, cyclic", {0, 1, 2, 0, 1, 2}, {{1, 2, 4, 5}, {0, 3}, {1, 5}, {2, 3, 4}}},

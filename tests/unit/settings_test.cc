@@ -178,7 +178,7 @@ TEST_CASE("only variables that nobody knows are worth a warning", "[base]") {
       "HOROVOD_HOSTNAME=node0",
       "HOROVOD_INTERNAL_ANYTHING=1",
       "HOROVOD_GLOO_TIMEOUT_SECONDS=30",
-      "HOROVOD_STALL_CHECK_DISABLE=1",
+      "HOROVOD_AUTOTUNE=1",
       "HOROVOD_WITHOUT_MXNET=1",
       "HOROVOD_CONTROLLER=gloo",
       "HOROVOD_FUSION_TRESHOLD=64M",
@@ -193,7 +193,7 @@ TEST_CASE("only variables that nobody knows are worth a warning", "[base]") {
             "HOROVOD_BANANA is not a variable of horovod and has no effect"});
   CHECK(remarks.no_effect ==
         std::vector<std::string>{"HOROVOD_GLOO_TIMEOUT_SECONDS has no effect in this release",
-                                 "HOROVOD_STALL_CHECK_DISABLE has no effect in this release",
+                                 "HOROVOD_AUTOTUNE has no effect in this release",
                                  "HOROVOD_WITHOUT_MXNET has no effect in this release",
                                  "HOROVOD_CONTROLLER has no effect in this release"});
   CHECK(hvd::check_variables(nullptr).unknown.empty());
