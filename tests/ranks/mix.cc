@@ -22,7 +22,7 @@ namespace {
 
 using namespace hvd::test;
 
-constexpr int kRounds = 5;
+constexpr int kRounds = 4;
 constexpr uint64_t kSeedsPerEpoch = 5;
 
 class Library : public Calls {
