@@ -18,7 +18,7 @@ parts='
   format        60  default  clang-format, shellcheck, licence lines, manual pages
   includes      10  default  dependencies point one way
   unit         240  default  unit tests
-  ranks        160  default  ranks under mpirun
+  ranks        260  default  ranks under mpirun
   cluster      490  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
   asan         480  default  unit tests under AddressSanitizer and UBSan

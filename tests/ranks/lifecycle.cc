@@ -96,7 +96,8 @@ bool init() {
 bool sum_of(const std::string& name, int64_t n) {
   std::vector<float> data(static_cast<size_t>(n), static_cast<float>(hvd_rank() + 1));
   const hvd_tensor tensor = {data.data(), &n, 1, HVD_FLOAT32, HVD_HOST};
-  if (hvd_allreduce(name.c_str(), &tensor, data.data(), HVD_SUM, 1, 1, HVD_GLOBAL) != HVD_OK) return false;
+  if (hvd_allreduce(name.c_str(), &tensor, data.data(), HVD_SUM, 1, 1, HVD_GLOBAL) != HVD_OK)
+    return false;
   for (float x : data) {
     if (x != static_cast<float>(hvd_size() * (hvd_size() + 1) / 2)) return false;
   }
@@ -153,7 +154,8 @@ bool outstanding() {
     const hvd_tensor a = {mine.data, &n, 1, HVD_FLOAT32, HVD_HOST};
     const hvd_tensor b = {ours.data, &n, 1, HVD_FLOAT32, HVD_HOST};
     const std::string name = "of " + std::to_string(own_rank());
-    if (hvd_allreduce_async(name.c_str(), &a, mine.data, HVD_SUM, 1, 1, HVD_GLOBAL, &own) != HVD_OK ||
+    if (hvd_allreduce_async(name.c_str(), &a, mine.data, HVD_SUM, 1, 1, HVD_GLOBAL, &own) !=
+            HVD_OK ||
         hvd_allreduce_async("of all", &b, ours.data, HVD_SUM, 1, 1, HVD_GLOBAL, &all) != HVD_OK) {
       return fail("submit");
     }
@@ -319,7 +321,8 @@ bool wait(const std::string& how) {
   const hvd_tensor tensor = {&x, nullptr, 0, HVD_FLOAT32, HVD_HOST};
   hvd_handle handle = 0;
   const std::string name = "of " + std::to_string(own_rank());
-  if (hvd_allreduce_async(name.c_str(), &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL, &handle) != HVD_OK) {
+  if (hvd_allreduce_async(name.c_str(), &tensor, &x, HVD_SUM, 1, 1, HVD_GLOBAL, &handle) !=
+      HVD_OK) {
     return fail("submit");
   }
   printf("waiting %d %d\n", own_rank(), static_cast<int>(getpid()));

@@ -59,7 +59,8 @@ Plan::Plan(size_t size, Random* random) : ranks(size) {
         if (random->one_in(2)) set.ranks.push_back(static_cast<int32_t>(rank));
       }
       const bool room = alive.size() + phase.removes.size() < kMostSets;
-      if (room && !set.ranks.empty() && had.insert(set.ranks).second) {
+      const bool some = !set.ranks.empty() && set.ranks.size() < size;  // all is set 0
+      if (room && some && had.insert(set.ranks).second) {
         const int number = static_cast<int>(sets.size());
         phase.adds.push_back(number);
         alive.push_back(number);
