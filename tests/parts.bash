@@ -315,7 +315,7 @@ need_cluster() {
   check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
   "$cluster" down >>"$logs/$part.log" 2>&1 # what a crashed run may have left
   cluster_up=yes
-  check 'the cluster comes up' "$cluster" up --prefix "$prefix"
+  check 'the cluster comes up' "$cluster" up --cores 1 --prefix "$prefix"
 }
 
 cluster_down() {

@@ -18,13 +18,10 @@ teardown() {
   assert_cluster_as_it_was
 }
 
-# mix_with FIRST COUNT OPTIONS: so many seeds with these options of --horovod. Each node has one core: nodes are parts of
-# this machine, and ranks that believe they have cores of their own keep others from theirs (ten times slower on two).
+# mix_with FIRST COUNT OPTIONS: so many seeds with these options of --horovod.
 mix_with() {
   echo "# seeds: $2 from $1 on" >&3
-  # shellcheck disable=SC2016 # for the rank's shell
-  ON_CLUSTER_SECONDS=200 run on_cluster srun "--horovod=$3" -N4 -n8 --ntasks-per-node=2 bash -c \
-    'exec taskset -c $((SLURM_NODEID % $(getconf _NPROCESSORS_ONLN))) "$@"' rank "$mix" "$1" "$2"
+  ON_CLUSTER_SECONDS=200 run on_cluster srun "--horovod=$3" -N4 -n8 --ntasks-per-node=2 "$mix" "$1" "$2"
   expect_lines 8 "^rank [0-7]: $2 seeds from $1 on, [0-9]+ operations, [1-9][0-9]* errors, all as they must be$"
   [[ $status == 0 ]]
 }
