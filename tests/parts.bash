@@ -35,7 +35,15 @@ part_includes() { tap python3 tests/includes.py; }
 
 part_unit() { unit_tests "$build"; }
 
+# All of the library by the operations of one test: what a change breaks is seen here before --all sees it.
 part_asan() {
+  configure_asan || return
+  check 'the library and its test build with the sanitizers' \
+    make -C "$build/asan" -j "$jobs" "${quickly[@]}" libhvd/libhvd.la tests/ranks/mix || return
+  sanitized "${mpirun_environment[@]}" bats --tap "$root/tests/ranks/72_mix.bats"
+}
+
+part_asan-unit() {
   configure_asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     unit_tests "$build/asan" "${quickly[@]}"
 }

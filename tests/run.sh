@@ -21,12 +21,13 @@ parts='
   ranks        260  default  ranks under mpirun
   cluster      490  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
-  asan         480  default  unit tests under AddressSanitizer and UBSan
-  asan-ranks   480  all      ranks under mpirun, programs and library with these sanitizers
-  asan-cluster 420  all      jobs of the cluster with these sanitizers
-  tsan         480  all      ranks as threads of one process under ThreadSanitizer
-  valgrind     480  all      memcheck on unit tests and on a job of one rank
-  variants     600  all      builds without what is optional, and with clang
+  asan         480  default  random operations of ranks under AddressSanitizer and UBSan
+  asan-unit    720  all      unit tests with these sanitizers
+  asan-ranks   720  all      ranks under mpirun, programs and library with these sanitizers
+  asan-cluster 600  all      jobs of the cluster with these sanitizers
+  tsan         720  all      ranks as threads of one process under ThreadSanitizer
+  valgrind     600  all      memcheck on unit tests and on a job of one rank
+  variants     900  all      builds without what is optional, and with clang
   dist         900  all      a complete tarball that builds, checks, installs and uninstalls itself
 '
 
