@@ -126,7 +126,7 @@ END
   in_json 'd["batches"] > 0 and d["bytes"] > 0 and d["uptime_ms"] > 0'
   in_json 'd["operations"] == [] and d["operations_in_flight"] == 0'
   run -0 "$info" --pid "$(pid_of 0)" --json
-  in_json 'sorted(d["operations"][0]) == sorted("name kind type shape device age_ms state".split())'
+  in_json 'sorted(d["operations"][0]) == sorted("name process_set kind tensors type shape device age_ms state".split())'
   in_json 'd["operations"][0]["shape"] == [3, 4] and d["operations"][0]["state"] == "waiting"'
   let_go
   run cat "$said"
