@@ -21,7 +21,7 @@ parts='
   ranks        260  default  ranks under mpirun
   cluster      490  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
-  asan         480  default  random operations of ranks under AddressSanitizer and UBSan
+  asan         480  all      random operations of ranks under AddressSanitizer and UBSan
   asan-unit    720  all      unit tests with these sanitizers
   asan-ranks   720  all      ranks under mpirun, programs and library with these sanitizers
   asan-cluster 600  all      jobs of the cluster with these sanitizers
