@@ -17,8 +17,8 @@ parts='
   build        480  always   configure, make, make install, make installcheck
   format        60  default  clang-format, shellcheck, licence lines, manual pages
   includes      10  default  dependencies point one way
-  unit         240  default  unit tests
-  ranks        260  default  ranks under mpirun
+  unit         300  default  unit tests
+  ranks        320  default  ranks under mpirun
   cluster      490  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
   asan         480  all      random operations of ranks under AddressSanitizer and UBSan
