@@ -130,6 +130,7 @@ check_PROGRAMS += \
 
 tests_ranks_rounds_SOURCES = \
   tests/random.h \
+  tests/ranks/program.h \
   tests/ranks/rounds.cc \
   tests/ranks/rounds_model.cc \
   tests/ranks/rounds_model.h
@@ -157,7 +158,7 @@ tests_ranks_mix_SOURCES = \
 tests_ranks_mix_CPPFLAGS = $(AM_CPPFLAGS)
 tests_ranks_mix_LDADD = libhvd/libhvd.la
 
-tests_ranks_worker_SOURCES = tests/ranks/worker.cc
+tests_ranks_worker_SOURCES = tests/ranks/program.h tests/ranks/worker.cc
 tests_ranks_worker_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_ranks_worker_LDADD = libhvd/libhvd.la $(MPI_LIBS)
 if HAVE_MPI
@@ -173,6 +174,7 @@ endif
 
 tests_ranks_contract_SOURCES = \
   tests/random.h \
+  tests/ranks/program.h \
   tests/ranks/contract.cc \
   tests/ranks/contract.h \
   tests/ranks/contract_errors.cc \
@@ -184,6 +186,7 @@ tests_ranks_contract_LDADD = libhvd/libhvd.la
 
 tests_ranks_operations_SOURCES = \
   tests/random.h \
+  tests/ranks/program.h \
   tests/ranks/operations.cc \
   tests/ranks/operations_cases.cc \
   tests/ranks/operations_cases.h \

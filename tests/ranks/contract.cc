@@ -27,11 +27,6 @@
 
 namespace hvd::test {
 
-bool complain(const std::string& text) {
-  printf("rank %d: %s\n", hvd_rank(), text.c_str());
-  return false;
-}
-
 bool ended(const std::string& what, int code, int want, const std::string& text) {
   const std::string said = hvd_last_error();
   if (code == want && said == text) return true;
@@ -290,14 +285,6 @@ bool act(const std::string& word) {
 }  // namespace hvd::test
 
 int main(int argc, char** argv) {
-  if (hvd_init() != HVD_OK) {
-    fprintf(stderr, "contract: %s\n", hvd_last_error());
-    return 2;
-  }
-  for (int i = 1; i < argc; ++i) {
-    const bool good = hvd::test::act(argv[i]);
-    fflush(stdout);
-    if (!good) return 1;
-  }
-  return 0;
+  return hvd::test::run_actions("contract", argc, argv,
+                                [](char** words, int* at) { return hvd::test::act(words[*at]); });
 }

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "libhvd/hvd.h"
+#include "tests/ranks/program.h"
 
 namespace hvd::test {
-
-bool complain(const std::string& text);
 
 // `code`, and the text of hvd_last_error(), are these; says so otherwise.
 bool ended(const std::string& what, int code, int want, const std::string& text);

@@ -24,6 +24,7 @@
 #include "tests/random.h"
 #include "tests/ranks/operations_cases.h"
 #include "tests/ranks/operations_trial.h"
+#include "tests/ranks/program.h"
 
 namespace {
 
@@ -31,11 +32,6 @@ using namespace hvd::test;
 
 constexpr int64_t kDeadlineMs = 60000;
 constexpr size_t kInFlight = 60;
-
-bool complain(const std::string& text) {
-  printf("rank %d: %s\n", hvd_rank(), text.c_str());
-  return false;
-}
 
 void count(int combinations) {
   if (hvd_rank() == 0) printf("%d combinations\n", combinations);
@@ -309,15 +305,4 @@ bool act(char** argv, int* at) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (hvd_init() != HVD_OK) {
-    fprintf(stderr, "operations: %s\n", hvd_last_error());
-    return 2;
-  }
-  for (int i = 1; i < argc; ++i) {
-    const bool good = act(argv, &i);
-    fflush(stdout);
-    if (!good) return 1;
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return run_actions("operations", argc, argv, act); }

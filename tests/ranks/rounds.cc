@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "libhvd/hvd.h"
+#include "tests/ranks/program.h"
 #include "tests/ranks/rounds_model.h"
 
 namespace {
@@ -25,11 +26,6 @@ namespace {
 using namespace hvd::test;
 
 constexpr int64_t kDeadlineMs = 30000;
-
-bool complain(const std::string& text) {
-  printf("rank %d: %s\n", hvd_rank(), text.c_str());
-  return false;
-}
 
 // One operation of this rank, from submit to the comparison with what must come of it.
 class Use {
@@ -225,15 +221,4 @@ bool act(char** argv, int* at) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (hvd_init() != HVD_OK) {
-    fprintf(stderr, "rounds: %s\n", hvd_last_error());
-    return 2;
-  }
-  for (int i = 1; i < argc; ++i) {
-    const bool good = act(argv, &i);
-    fflush(stdout);
-    if (!good) return 1;
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return run_actions("rounds", argc, argv, act); }

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "libhvd/hvd.h"
+#include "tests/ranks/program.h"
 #ifdef HVD_HAVE_MPI
 #include <mpi.h>
 #endif
@@ -247,14 +248,6 @@ bool act(const std::string& word) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (hvd_init() != HVD_OK) {
-    fprintf(stderr, "worker: %s\n", hvd_last_error());
-    return 2;
-  }
-  for (int i = 1; i < argc; ++i) {
-    const bool good = act(argv[i]);
-    fflush(stdout);
-    if (!good) return 1;
-  }
-  return 0;
+  return hvd::test::run_actions("worker", argc, argv,
+                                [](char** words, int* at) { return act(words[*at]); });
 }
