@@ -142,7 +142,7 @@ void Engine::finish_without_data(const OperationPtr& operation) {
   } else if (description.kind == OpKind::kRemoveSet) {
     remove_set(description.root);
   }
-  finish_well(operation.get());
+  finish_well(operation);
 }
 
 void Engine::remove_set(int32_t set) {
@@ -153,7 +153,7 @@ void Engine::remove_set(int32_t set) {
       ++it;
       continue;
     }
-    table_.finish(it->second.get(), set_is_gone(set));
+    end(it->second, set_is_gone(set));
     it = waiting_.erase(it);
   }
 }
@@ -166,12 +166,11 @@ void Engine::finish_segment(const Segment& segment, const StageTimes* times) {
   running_.erase(it);
   running_count_.store(running_.size());
   if (times != nullptr) tracing_.stages(*operation, *times);
-  finish_well(operation.get());
+  finish_well(operation);
 }
 
-void Engine::finish_well(Operation* operation) {
+void Engine::finish_well(const OperationPtr& operation) {
   if (operation->handle == 0) return;
-  tracing_.finished(*operation);
   finished_bytes_ += static_cast<uint64_t>(operation->description.bytes());
   for (size_t i = 0; i < operation->ragged.size(); ++i) {
     const Ragged& ragged = *operation->ragged[i];
@@ -183,7 +182,7 @@ void Engine::finish_well(Operation* operation) {
       std::copy(ragged.rows_from.begin(), ragged.rows_from.end(), operation->received);
     }
   }
-  table_.finish(operation, ok_status());
+  end(operation, ok_status());
 }
 
 void Engine::finish_join(int last) {
@@ -191,8 +190,13 @@ void Engine::finish_join(int last) {
   const OperationPtr operation = std::move(join_);
   join_ = nullptr;
   if (operation->number != nullptr) *operation->number = last;
+  end(operation, ok_status());
+}
+
+// However an operation ends, it ends here.
+void Engine::end(const OperationPtr& operation, const Status& status) {
   tracing_.finished(*operation);
-  table_.finish(operation.get(), ok_status());
+  table_.finish(operation.get(), status);
 }
 
 }  // namespace hvd

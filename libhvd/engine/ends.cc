@@ -62,9 +62,9 @@ Control::Events Engine::control_events() {
 }
 
 void Engine::fail_waiting(const Status& status) {
-  for (auto& [key, operation] : waiting_) table_.finish(operation.get(), status);
+  for (auto& [key, operation] : waiting_) end(operation, status);
   waiting_.clear();
-  if (join_ != nullptr) table_.finish(std::exchange(join_, nullptr).get(), status);
+  if (join_ != nullptr) end(std::exchange(join_, nullptr), status);
 }
 
 void Engine::fail_everything(const Status& status) {
@@ -73,9 +73,9 @@ void Engine::fail_everything(const Status& status) {
     stream_.abandon();
     failed_.store(true);
   }
-  for (OperationPtr& operation : table_.take_added()) table_.finish(operation.get(), status);
+  for (OperationPtr& operation : table_.take_added()) end(operation, status);
   fail_waiting(status);
-  for (auto& [handle, operation] : running_) table_.finish(operation.get(), status);
+  for (auto& [handle, operation] : running_) end(operation, status);
   running_.clear();
   running_count_.store(0);
 }

@@ -128,9 +128,9 @@ bool Engine::take_added() {
   if (!table_.has_added()) return false;
   for (OperationPtr& operation : table_.take_added()) {
     if (Status s = reason_not_to_run(); !s.ok()) {
-      table_.finish(operation.get(), s);
+      end(operation, s);
     } else if (sets_.find(operation->key.set) == nullptr) {
-      table_.finish(operation.get(), set_is_gone(operation->key.set));
+      end(operation, set_is_gone(operation->key.set));
     } else if (operation->description.kind == OpKind::kJoin) {
       tracing_.submitted(*operation);
       join_ = operation;
@@ -169,8 +169,7 @@ void Engine::apply(const Entry& entry) {
       if (it == waiting_.end()) return;
       const OperationPtr operation = it->second;
       waiting_.erase(it);
-      tracing_.finished(*operation);
-      table_.finish(operation.get(), Status(Code::kMismatch, entry.text));
+      end(operation, Status(Code::kMismatch, entry.text));
       return;
     }
     case Entry::Kind::kJoined:

@@ -138,8 +138,9 @@ class Engine {
   void trace_begun();
   void finish_without_data(const OperationPtr& operation);
   void finish_segment(const Segment& segment, const StageTimes* times);
-  void finish_well(Operation* operation);
+  void finish_well(const OperationPtr& operation);
   void finish_join(int last);
+  void end(const OperationPtr& operation, const Status& status);
   void remove_set(int32_t set);
   void check_stalls(int64_t now);
   void answer(const Entry& question);
