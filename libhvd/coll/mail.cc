@@ -153,26 +153,34 @@ void Mail::drop_moved(Lane* lane) {
   if (item.at == item.bytes) lane->first = item.next;
 }
 
+// Moves items of a lane through a ring from byte `from` on, up to byte `end` of it: copy(item's
+// bytes, place in the ring, how many). Returns how far it came.
+template <typename Copy>
+uint64_t Mail::pass(Lane* lane, uint64_t from, uint64_t end, size_t* budget, Copy copy) {
+  while (lane->first >= 0 && *budget > 0) {
+    Item& item = items_[lane->first];
+    const size_t place = from % box_bytes_;
+    const size_t n = std::min(
+        {item.bytes - item.at, *budget, box_bytes_ - place, static_cast<size_t>(end - from)});
+    if (n == 0) break;
+    copy(item.data + item.at, place, n);
+    item.at += n;
+    from += n;
+    *budget -= n;
+    drop_moved(lane);
+  }
+  return from;
+}
+
 // As much as the box has room for, of as many items as there are.
 void Mail::put(int number, size_t* budget, bool* moved) {
-  Lane& lane = lanes_[number];
   const int peer = team_->place_of[number / 2];
   Box* to = box(team_->local_index, peer);
   const uint64_t before = to->written.load(std::memory_order_relaxed);
   const uint64_t read = to->read.load(std::memory_order_seq_cst);
-  uint64_t written = before;
-  while (lane.first >= 0 && *budget > 0) {
-    Item& item = items_[lane.first];
-    const size_t at = written % box_bytes_;
-    const size_t n = std::min({item.bytes - item.at, *budget, box_bytes_ - at,
-                               static_cast<size_t>(read + box_bytes_ - written)});
-    if (n == 0) break;
-    memcpy(to->bytes() + at, item.data + item.at, n);
-    item.at += n;
-    written += n;
-    *budget -= n;
-    drop_moved(&lane);
-  }
+  const uint64_t written =
+      pass(&lanes_[number], before, read + box_bytes_, budget,
+           [to](char* data, size_t place, size_t n) { memcpy(to->bytes() + place, data, n); });
   if (written == before) return;
   to->written.store(written, std::memory_order_seq_cst);
   slots_->wake(team_->local_ranks[peer]);
@@ -180,24 +188,13 @@ void Mail::put(int number, size_t* budget, bool* moved) {
 }
 
 void Mail::take(int number, size_t* budget, bool* moved) {
-  Lane& lane = lanes_[number];
   const int peer = team_->place_of[number / 2];
   Box* from = box(peer, team_->local_index);
   const uint64_t before = from->read.load(std::memory_order_relaxed);
   const uint64_t written = from->written.load(std::memory_order_seq_cst);
-  uint64_t read = before;
-  while (lane.first >= 0 && *budget > 0) {
-    Item& item = items_[lane.first];
-    const size_t at = read % box_bytes_;
-    const size_t n = std::min(
-        {item.bytes - item.at, *budget, box_bytes_ - at, static_cast<size_t>(written - read)});
-    if (n == 0) break;
-    memcpy(item.data + item.at, from->bytes() + at, n);
-    item.at += n;
-    read += n;
-    *budget -= n;
-    drop_moved(&lane);
-  }
+  const uint64_t read =
+      pass(&lanes_[number], before, written, budget,
+           [from](char* data, size_t place, size_t n) { memcpy(data, from->bytes() + place, n); });
   if (read == before) return;
   from->read.store(read, std::memory_order_seq_cst);
   slots_->wake(team_->local_ranks[peer]);

@@ -63,6 +63,8 @@ class Mail {
   void land(bool* moved);
   Status fly(int lane, bool* moved);
   Status post(int lane, Item* item, int number);
+  template <typename Copy>
+  uint64_t pass(Lane* lane, uint64_t from, uint64_t end, size_t* budget, Copy copy);
   void put(int lane, size_t* budget, bool* moved);
   void take(int lane, size_t* budget, bool* moved);
   void drop_moved(Lane* lane);
