@@ -79,14 +79,20 @@ tests_unit_unit_SOURCES = \
   tests/unit/record_test.cc \
   tests/unit/rounds_test.cc \
   tests/unit/runs_test.cc \
+  tests/unit/scheduler_sets_test.cc \
   tests/unit/scheduler_test.cc \
+  tests/unit/scheduler_words.h \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
   tests/unit/stall_watch_test.cc \
   tests/unit/tcp_wire_test.cc \
   tests/unit/thread_job.cc \
   tests/unit/thread_job.h \
-  tests/unit/trace_test.cc
+  tests/unit/trace_file_test.cc \
+  tests/unit/trace_path_test.cc \
+  tests/unit/trace_test.cc \
+  tests/unit/trace_words.cc \
+  tests/unit/trace_words.h
 
 if HAVE_SLURM
 tests_unit_unit_SOURCES += \
