@@ -13,12 +13,6 @@ namespace {
 // Elements at a time. Dot products are summed piece by piece, so this is part of the result.
 constexpr size_t kPieceElements = 32 << 10;
 
-int largest_power_of_two(int n) {
-  int p = 1;
-  while (p * 2 <= n) p *= 2;
-  return p;
-}
-
 double coefficient(double dot, double norm) { return norm == 0 ? 1 : 1 - dot / (2 * norm); }
 
 }  // namespace

@@ -20,13 +20,13 @@ constexpr size_t kDoublingBytes = 8 << 10;
 // Shards begin at multiples of this many elements: whole cache lines for every type.
 constexpr size_t kShardAlign = 64;
 
+}  // namespace
+
 int largest_power_of_two(int n) {
   int p = 1;
   while (p * 2 <= n) p *= 2;
   return p;
 }
-
-}  // namespace
 
 Geometry Geometry::of(const Layout& layout, int rank, size_t block_bytes, int slots) {
   Geometry g;

@@ -87,6 +87,10 @@ Range shard_range(size_t elements, int shards, int shard);
 // members have one more.
 Range rows_of(size_t rows, int size, int index);
 
+// The largest power of two that is not more than n >= 1: so many take part in halving and doubling,
+// the others give what they have to one of these first.
+int largest_power_of_two(int n);
+
 // One exchange of the cross leg with one peer: send [send), receive [receive) of the shard.
 // Received elements are added to the own ones (reduce) or take their place.
 struct CrossStep {
