@@ -30,6 +30,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "libhvd/base/parse.h"
@@ -39,7 +40,8 @@ namespace hvd {
 namespace {
 
 constexpr const char* kRecordKey = "horovod.record";
-constexpr int64_t kAnswerMs = 1000;       // for those who have come, on whatever node
+constexpr int64_t kComesBackMs = 20;  // between two looks for a rank that is gone for the moment
+constexpr int64_t kAnswerMs = 1000;   // for those who have come, on whatever node
 constexpr int64_t kAfterFenceMs = 30000;  // to fetch what the fence has brought to this node
 constexpr size_t kMostNamed = 16;         // missing ranks in one text
 
@@ -112,6 +114,21 @@ pmix_proc_t process(const std::string& pmix_namespace, pmix_rank_t rank) {
   pmix_proc_t proc;
   PMIX_PROC_LOAD(&proc, pmix_namespace.c_str(), rank);
   return proc;
+}
+
+// Brings all ranks' records to this node; PMIX_ERR_TIMEOUT if somebody has not come by the
+// deadline.
+pmix_status_t fence_once(const std::string& nspace, Deadline deadline) {
+  auto fence = std::make_shared<Fence>();
+  auto* request = new FenceRequest{fence, process(nspace, PMIX_RANK_WILDCARD), {}};
+  const bool yes = true;
+  PMIX_INFO_LOAD(&request->collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+  const pmix_status_t rc =
+      PMIx_Fence_nb(&request->everybody, 1, &request->collect, 1, fence_done, request);
+  if (rc != PMIX_SUCCESS) {
+    fence_done(rc == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : rc, request);
+  }
+  return fence->wait(1, deadline) ? fence->status : PMIX_ERR_TIMEOUT;
 }
 
 // A key of several ranks at once; without a value where the answer was no, or did not come.
@@ -265,19 +282,14 @@ Expected<std::vector<std::string>> PmixClient::exchange(const std::string& recor
   started = started && (rank_ == 0 || meet());
   if (!started) return who_is_missing();
 
-  auto fence = std::make_shared<Fence>();
-  auto* request = new FenceRequest{fence, process(namespace_, PMIX_RANK_WILDCARD), {}};
-  const bool yes = true;
-  PMIX_INFO_LOAD(&request->collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-  const pmix_status_t rc =
-      PMIx_Fence_nb(&request->everybody, 1, &request->collect, 1, fence_done, request);
-  if (rc != PMIX_SUCCESS) {
-    fence_done(rc == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : rc, request);
+  pmix_status_t met = fence_once(namespace_, deadline);
+  // A rank between two connections (its program has just finalised MPI) counts as gone for mpirun.
+  while (met == PMIX_ERR_PARTIAL_SUCCESS && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(kComesBackMs));
+    met = fence_once(namespace_, deadline);
   }
-  if (!fence->wait(1, deadline) || fence->status == PMIX_ERR_TIMEOUT) return who_is_missing();
-  if (fence->status != PMIX_SUCCESS) {
-    return pmix_error(fence->status, "exchanging records with the other ranks");
-  }
+  if (met == PMIX_ERR_TIMEOUT || met == PMIX_ERR_PARTIAL_SUCCESS) return who_is_missing();
+  if (met != PMIX_SUCCESS) return pmix_error(met, "exchanging records with the other ranks");
 
   const auto found =
       look_up(namespace_, all_ranks(size_), kRecordKey, Deadline::after_ms(kAfterFenceMs));

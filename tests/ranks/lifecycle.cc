@@ -7,6 +7,7 @@
 //   mpi=LEVEL        MPI_Init_thread as the program's own: single, funneled, serialized, multiple
 //   mpi-sum          MPI_Allreduce, checked
 //   mpi-end          MPI_Finalize
+//   mpi-end-late     it, and the one is 300 ms late to part from PMIx
 //   late             the one never comes; the others go on
 //   init             hvd_init; prints "rank R: init: CODE TEXT" and ends with 2 if it fails (after
 //                    LIFE_LINGER_MS, so that everybody can say so before the launcher ends the job)
@@ -27,6 +28,7 @@
 //                    or a handler that sets a flag (waits are slices), or ends by exit0 or exit3;
 //                    the others wait for the one
 #include <dirent.h>
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +41,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "libhvd/hvd.h"
@@ -53,6 +56,8 @@ namespace {
 
 // A forked child has the memory of threads that it does not have: it cannot be searched for leaks.
 bool forked_child = false;
+
+bool parts_late = false;
 
 std::vector<std::string> first_environment;
 
@@ -374,6 +379,10 @@ bool act(const std::string& word) {
   if (what == "mpi") return mpi_begin(how);
   if (what == "mpi-sum") return mpi_sum();
   if (what == "mpi-end") return mpi_end();
+  if (what == "mpi-end-late") {
+    parts_late = is_the_one();
+    return mpi_end();
+  }
   if (what == "late") {
     while (is_the_one()) pause();
     return true;
@@ -395,6 +404,14 @@ bool act(const std::string& word) {
 }
 
 }  // namespace
+
+// Before PMIx's own, for MPI, too.
+extern "C" __attribute__((visibility("default"))) int PMIx_Finalize(const void* infos, size_t n) {
+  if (std::exchange(parts_late, false)) usleep(300000);
+  using Finalize = int (*)(const void*, size_t);
+  const auto finalize = reinterpret_cast<Finalize>(dlsym(RTLD_NEXT, "PMIx_Finalize"));
+  return finalize(infos, n);
+}
 
 // LeakSanitizer asks.
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
