@@ -4,4 +4,8 @@
 ``__version__`` is the release of Horovod whose interface this is; hvd-info tells the version of libhvd.
 """
 
+from horovod.runner import run
+
 __version__ = "0.28.1"
+
+__all__ = ["run", "__version__"]
