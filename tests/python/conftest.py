@@ -16,6 +16,7 @@ _count = {"tests": 0}
 
 def pytest_configure(config):
     config.option.maxfail = 1
+    config.option.tbstyle = "short"
 
 
 def pytest_runtest_logreport(report):

@@ -50,8 +50,8 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dic
     count = 1 if count is None else count
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"np is {count!r}; it is the number of ranks, at least 1")
-    for host in (hosts or "localhost").split(","):
-        if host.split(":")[0] not in _LOCAL:
+    for host in (entry.split(":")[0] for entry in (hosts or "localhost").split(",")):
+        if host not in _LOCAL:
             raise ValueError(f'"{host}" is another machine; horovod.run() starts ranks on this one. For several machines '
                              "start the program with srun --horovod")
     _refuse_inside_a_job()
