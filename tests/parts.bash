@@ -87,6 +87,13 @@ part_ranks() {
   tap env "${mpirun_environment[@]}" bats --tap "${which[@]}" tests/ranks/*.bats
 }
 
+# Every rank runs the whole suite: on one node, and on two that are simulated.
+part_python() {
+  check 'PyTorch and pytest are there' build-aux/install-deps python || return
+  tap env "${mpirun_environment[@]}" tests/python/ranks 2 2
+  tap env "${mpirun_environment[@]}" tests/python/ranks 4 2
+}
+
 part_cluster() {
   need_cluster && tap bats --tap tests/cluster/*.bats
 }

@@ -19,6 +19,7 @@ parts='
   includes      10  default  dependencies point one way
   unit         300  default  unit tests
   ranks        320  default  ranks under mpirun
+  python       480  default  the Python package, in ranks under mpirun
   cluster      490  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
   asan         480  all      random operations of ranks under AddressSanitizer and UBSan

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every rank runs the whole suite, under mpirun: the tests are the same program on all ranks.
 
-Rank 0 prints TAP (with pytest's own output off: -p no:terminal); what fails is shown by the rank where it fails. The first
-failure ends the rank (-x), and so the job: ranks that are no longer in step cannot be tested.
+Rank 0 prints TAP (with pytest's own output off: -p no:terminal); what fails is shown by the rank where it fails. The
+first failure ends the rank (-x), and so the job: ranks that are no longer in step cannot be tested.
 """
 
 import os

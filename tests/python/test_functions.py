@@ -99,7 +99,8 @@ def test_what_is_no_number_in_a_state_comes_back_as_it_was(hvd, rank):
     optimizer = torch.optim.SGD(model.parameters(), lr=1)
     pair = collections.namedtuple("pair", "a b")
     globals()["pair"] = pair
-    optimizer.param_groups[0].update(lr=rank, betas=(0.5, 3), name=None, flag=rank == 0, nested={"x": [torch.ones(2) * rank]})
+    optimizer.param_groups[0].update(lr=rank, betas=(0.5, 3), name=None, flag=rank == 0,
+                                     nested={"x": [torch.ones(2) * rank]})
     hvd.broadcast_optimizer_state(optimizer, 0)
     group = optimizer.param_groups[0]
     assert (group["lr"], group["betas"], group["name"], group["flag"]) == (0, (0.5, 3), None, True)
@@ -204,7 +205,8 @@ def test_threads_and_environment_helpers_do_what_their_names_say(monkeypatch):
     waiting.join(5)
     stopped.join(5)
     assert seen == [1, 2]
-    assert execute_function_multithreaded(lambda a, b: a + b, [(1, 2), (3, 4)], max_concurrent_executions=1) == {0: 3, 1: 7}
+    sums = execute_function_multithreaded(lambda a, b: a + b, [(1, 2), (3, 4)], max_concurrent_executions=1)
+    assert sums == {0: 3, 1: 7}
     for wrong in (lambda: in_thread(print, 1), lambda: on_event(None, print), lambda: on_event(go, print, 1)):
         with pytest.raises(ValueError):
             wrong()
@@ -241,8 +243,8 @@ def test_run_calls_a_function_on_every_rank(rank):
         return
     code = ("import os, horovod\n"
             "for name in list(os.environ):\n"
-            "    if name.startswith(('OMPI_COMM', 'OMPI_FILE', 'OMPI_APP', 'OMPI_UNIVERSE', 'OMPI_NUM', 'PMIX', 'SLURM',\n"
-            "                        'ORTE', 'OMPI_MCA_ess', 'OMPI_MCA_orte', 'OMPI_ARGV', 'OMPI_COMMAND', 'OMPI_FIRST')):\n"
+            "    if name.startswith(('OMPI_COMM', 'OMPI_FILE', 'OMPI_APP', 'OMPI_UNIVERSE', 'OMPI_NUM', 'OMPI_FIRST',\n"
+            "                        'OMPI_ARGV', 'OMPI_MCA_ess', 'OMPI_MCA_orte', 'ORTE', 'PMIX', 'SLURM')):\n"
             "        del os.environ[name]\n"
             "from horovod.runner.common.util.env import get_env_rank_and_size\n"
             "print(horovod.run(get_env_rank_and_size, np=2))\n")

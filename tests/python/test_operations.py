@@ -138,7 +138,8 @@ def test_broadcast_gives_all_the_roots_tensor(hvd, rank, size, dtype):
 def test_alltoall_sends_equal_shares_without_splits(hvd, rank, size, dtype):
     tensor = of_rank(rank, dtype, (2 * size, 3))
     result = hvd.alltoall(tensor)
-    assert torch.equal(result, torch.cat([of_rank(r, dtype, (2 * size, 3))[2 * rank:2 * rank + 2] for r in range(size)]))
+    mine = slice(2 * rank, 2 * rank + 2)
+    assert torch.equal(result, torch.cat([of_rank(r, dtype, (2 * size, 3))[mine] for r in range(size)]))
 
 
 @pytest.mark.parametrize("kind", ["list", "int32", "int64"])
@@ -151,7 +152,8 @@ def test_alltoall_sends_what_splits_say_and_tells_what_came(hvd, rank, size, kin
 
     splits = splits_of(rank) if kind == "list" else torch.tensor(splits_of(rank), dtype=getattr(torch, kind))
     expected = torch.cat([rows_of(r).split(splits_of(r))[rank] for r in range(size)])
-    for result, received in (hvd.alltoall(rows_of(rank), splits), hvd.synchronize(hvd.alltoall_async(rows_of(rank), splits))):
+    for result, received in (hvd.alltoall(rows_of(rank), splits),
+                             hvd.synchronize(hvd.alltoall_async(rows_of(rank), splits))):
         assert torch.equal(result, expected)
         assert received.tolist() == [splits_of(r)[rank] for r in range(size)]
         assert received.dtype == (torch.int64 if kind == "int64" else torch.int32)
@@ -271,7 +273,8 @@ def test_process_sets_reduce_among_themselves(hvd, rank, size):
         assert hvd.allgather(torch.tensor([rank]), process_set=process_set).tolist() == members
         assert hvd.broadcast(torch.tensor([rank]), members[-1], process_set=process_set).tolist() == [members[-1]]
         assert hvd.alltoall(torch.full((len(members),), rank), process_set=process_set).tolist() == members
-        assert hvd.reducescatter(torch.ones(len(members)), op=hvd.Sum, process_set=process_set).tolist() == [len(members)]
+        ones = torch.ones(len(members))
+        assert hvd.reducescatter(ones, op=hvd.Sum, process_set=process_set).tolist() == [len(members)]
         assert hvd.broadcast_object(rank, members[0], process_set=process_set) == members[0]
         assert hvd.allgather_object(rank, process_set=process_set) == members
         hvd.barrier(process_set=process_set)

@@ -181,7 +181,8 @@ def test_parameters_may_be_frozen_and_thawed(hvd, rank, size):
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     average = (size + 1) / 2
-    assert torch.allclose(first, torch.full((2,), -2 * average)) and torch.allclose(second, torch.full((2,), -2 * average))
+    for parameter in (first, second):
+        assert torch.allclose(parameter, torch.full((2,), -2 * average))
 
 
 def test_groups_added_later_are_reduced_too(hvd, rank, size):

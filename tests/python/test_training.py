@@ -12,8 +12,8 @@ ROWS = 6  # of each rank, in each pass
 
 def network():
     torch.manual_seed(3)
-    return torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.Tanh(), torch.nn.Flatten(), torch.nn.Linear(4 * 16, 8),
-                               torch.nn.Tanh(), torch.nn.Linear(8, 3)).double()
+    return torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.Tanh(), torch.nn.Flatten(),
+                               torch.nn.Linear(4 * 16, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double()
 
 
 def batch(step, size, passes):
@@ -37,7 +37,8 @@ def test_training_equals_one_process_with_the_whole_batch(hvd, rank, size, optim
     make = OPTIMIZERS[optimizer]
     reference = make(alone.parameters())
     arguments = {"passes": {"backward_passes_per_step": 3}, "groups": {"groups": 2},
-                 "lists": {"groups": [list(together.parameters())[:3]]}, "predivide": {"gradient_predivide_factor": 2.0},
+                 "lists": {"groups": [list(together.parameters())[:3]]},
+                 "predivide": {"gradient_predivide_factor": 2.0},
                  "fp16": {"compression": hvd.Compression.fp16}}.get(variant, {})
     distributed = hvd.DistributedOptimizer(make(together.parameters()), together.named_parameters(), **arguments)
     hvd.broadcast_parameters(together.state_dict(), root_rank=0)
@@ -53,7 +54,8 @@ def test_training_equals_one_process_with_the_whole_batch(hvd, rank, size, optim
         one_step(hvd, distributed, together, inputs.split(ROWS), labels.split(ROWS), variant, passes)
         for expected, parameter in zip(alone.parameters(), together.parameters()):
             assert torch.allclose(parameter, expected, **tolerance)
-    fingerprints = hvd.allgather(torch.cat([parameter.detach().reshape(-1) for parameter in together.parameters()])[None])
+    mine = torch.cat([parameter.detach().reshape(-1) for parameter in together.parameters()])
+    fingerprints = hvd.allgather(mine[None])
     assert all(torch.equal(fingerprint, fingerprints[0]) for fingerprint in fingerprints)
 
 

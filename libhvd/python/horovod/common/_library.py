@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """libhvd.so as Python sees it: where it is, what its functions take, and how one waits for it.
 
-PROTOTYPES is hvd.h in ctypes, one row a function; a test compares the two. Nothing here knows of tensors of a framework.
-A function called through ctypes does not hold the GIL. Memory that the library has been given has to live until the
-operation is done: whoever submits keeps it.
+PROTOTYPES is hvd.h in ctypes, one row a function; a test compares the two. Nothing here knows of tensors of a
+framework. A function called through ctypes does not hold the GIL. Memory that the library has been given has to live
+until the operation is done: whoever submits keeps it.
 """
 
 import ctypes
@@ -149,7 +149,8 @@ def last_error() -> str:
 
 
 def error(code: int, text: Optional[str] = None) -> Exception:
-    """The exception for a status code: ValueError for a wrong argument or a missing init(), else HorovodInternalError."""
+    """The exception for a status code: ValueError for a wrong argument or a missing init(), else
+    HorovodInternalError."""
     if code == STATE and not lib.hvd_is_initialized():
         return not_initialized()
     text = last_error() if text is None else text

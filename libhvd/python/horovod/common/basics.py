@@ -54,8 +54,8 @@ class HorovodBasics:
         """
         sets = self._sets(process_sets)
         if comm is not None and not isinstance(comm, (list, tuple, range)):
-            raise ValueError(f"comm is a list of ranks here, not {type(comm).__name__}; without it all ranks take part, "
-                             "and for some of them there are process sets")
+            raise ValueError(f"comm is a list of ranks here, not {type(comm).__name__}; without it all ranks take "
+                             "part, and for some of them there are process sets")
         _library.check(lib.hvd_init())
         if comm and sorted(comm) != list(range(lib.hvd_size())):
             raise ValueError(f"comm has to name all {lib.hvd_size()} ranks of the job; for some of them use "

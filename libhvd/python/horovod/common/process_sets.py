@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process sets: some of the job's ranks, which do operations of their own.
 
-A ProcessSet is made by the program and gets its id when it is added, by init() or add_process_set(), on all ranks alike.
-The library knows which sets there are; what is kept here is which objects stand for them, so that removing a set and
-shutting down can take the id from every one of them.
+A ProcessSet is made by the program and gets its id when it is added, by init() or add_process_set(), on all ranks
+alike. The library knows which sets there are; what is kept here is which objects stand for them, so that removing a set
+and shutting down can take the id from every one of them.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """horovod.run(): a function on several ranks of this machine, for programs and notebooks outside a job.
 
-The function goes to the ranks, and results come back, pickled in a temporary folder; the ranks are started by Open MPI's
-mpirun. Inside a job there are ranks already: srun --horovod starts them.
+The function goes to the ranks, and results come back, pickled in a temporary folder; the ranks are started by Open
+MPI's mpirun. Inside a job there are ranks already: srun --horovod starts them.
 """
 
 import os
@@ -52,8 +52,8 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dic
         raise ValueError(f"np is {count!r}; it is the number of ranks, at least 1")
     for host in (entry.split(":")[0] for entry in (hosts or "localhost").split(",")):
         if host not in _LOCAL:
-            raise ValueError(f'"{host}" is another machine; horovod.run() starts ranks on this one. For several machines '
-                             "start the program with srun --horovod")
+            raise ValueError(f'"{host}" is another machine; horovod.run() starts ranks on this one. For several '
+                             "machines start the program with srun --horovod")
     _refuse_inside_a_job()
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -72,8 +72,8 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dic
 
 def _refuse_inside_a_job() -> None:
     if "PMIX_RANK" in os.environ or "OMPI_COMM_WORLD_RANK" in os.environ:
-        raise RuntimeError("this process is a rank of a job already, so horovod.run() cannot start others; call hvd.init() "
-                           "and the function")
+        raise RuntimeError("this process is a rank of a job already, so horovod.run() cannot start others; call "
+                           "hvd.init() and the function")
     if "SLURM_JOB_ID" in os.environ:
         raise RuntimeError("inside a Slurm job ranks are started by srun: srun --horovod python program.py")
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributed training with PyTorch: ``import horovod.torch as hvd``.
 
-Every rank submits named tensors in any order; an operation runs when all ranks have submitted its name. Tensors are passed
-by pointer, on host memory in this release. Wrong arguments are a ValueError at the call; what fails across ranks is a
-HorovodInternalError at synchronize().
+Every rank submits named tensors in any order; an operation runs when all ranks have submitted its name. Tensors are
+passed by pointer, on host memory in this release. Wrong arguments are a ValueError at the call; what fails across ranks
+is a HorovodInternalError at synchronize().
 """
 
 try:

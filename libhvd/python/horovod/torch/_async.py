@@ -8,8 +8,8 @@ What all of them share:
 * A name that is in flight already, a tensor on another device than the host, of another layout or of a type that is not
   supported, a process set that this rank is no member of: ValueError at the call. Ranks that disagree about type, shape
   or arguments, and ranks that are lost: HorovodInternalError at synchronize().
-* The tensor must not be written to until the operation is done (nor read, of those in place), and is kept until then. One
-  that is not contiguous is copied first; in place that is a ValueError.
+* The tensor must not be written to until the operation is done (nor read, of those in place), and is kept until then.
+  One that is not contiguous is copied first; in place that is a ValueError.
 * ``process_set``: the members do the operation among themselves.
 """
 
@@ -101,7 +101,8 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str], op: int,
         ValueError: the tensor is not sparse, or another op.
     """
     if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.sparse_coo:
-        raise ValueError("sparse_allreduce_async() takes a tensor of layout sparse_coo; use allreduce_async() for others")
+        raise ValueError("sparse_allreduce_async() takes a tensor of layout sparse_coo; use allreduce_async() for "
+                         "others")
     if op not in (Average, Sum):
         raise ValueError("sparse tensors can be averaged and summed; op has to be hvd.Average or hvd.Sum")
     entries = tensor._indices().t().contiguous()
@@ -214,8 +215,8 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
 
 
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data, and waits until all ranks have said so. Until then it counts as putting zeros
-    into every allreduce of the global set that the others submit; other operations that need it fail.
+    """Says that this rank has no more data, and waits until all ranks have said so. Until then it counts as putting
+    zeros into every allreduce of the global set that the others submit; other operations that need it fail.
 
     Args:
         device: not used with host memory; any number.

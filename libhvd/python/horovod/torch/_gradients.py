@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients on their way: which parameters are watched, what has been submitted, and what comes back.
 
-A Gradients belongs to one DistributedOptimizer. It hooks the parameters, so that a gradient (or a group of them, when the
-last is there) is submitted in backward, while others are still computed; settle() submits what is missing and waits. The
-hooks run in autograd's threads, at one time for one parameter; settle() is not called while backward runs.
+A Gradients belongs to one DistributedOptimizer. It hooks the parameters, so that a gradient (or a group of them, when
+the last is there) is submitted in backward, while others are still computed; settle() submits what is missing and
+waits. The hooks run in autograd's threads, at one time for one parameter; settle() is not called while backward runs.
 """
 
 import weakref
@@ -123,8 +123,8 @@ class Gradients:
                 f'the gradient of "{self._name(parameter)}" was computed more than {self.passes} times before step(); '
                 "give backward_passes_per_step=... to accumulate gradients over several backward passes")
         if parameter.grad.requires_grad:
-            raise AssertionError(f'the gradient of "{self._name(parameter)}" needs a gradient itself (create_graph=True), '
-                                 "which cannot be reduced in backward")
+            raise AssertionError(f'the gradient of "{self._name(parameter)}" needs a gradient itself '
+                                 "(create_graph=True), which cannot be reduced in backward")
         self._left[parameter] -= 1
         if self._left[parameter] == 0:
             self._submit_with_group(parameter)
@@ -174,8 +174,8 @@ class Gradients:
         members = [member for member in group if member in self._left]
         for member in members:
             if member.grad is not None and member.grad.is_sparse and not self.reduction.sparse_as_dense:
-                raise ValueError(f'the gradient of "{self._name(member)}" is sparse, which cannot be reduced in a group; '
-                                 "give sparse_as_dense=True, or leave the parameter out of the groups")
+                raise ValueError(f'the gradient of "{self._name(member)}" is sparse, which cannot be reduced in a '
+                                 "group; give sparse_as_dense=True, or leave the parameter out of the groups")
         tensors, contexts = zip(*(self._compressed(member) for member in members))
         handle = _operations.grouped_allreduce(tensors, True, self._name(members[0]), self.reduction.op,
                                                *self.reduction.factors(), self.reduction.process_set)

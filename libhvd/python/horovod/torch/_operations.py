@@ -141,8 +141,9 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str], 
                           postscale: float, process_set: ProcessSet) -> int:
     """Submits a group of reducescatters; its result is a list."""
     tensors = [as_input(tensor) for tensor in _several(tensors)]
-    return _group(lib.hvd_grouped_reducescatter_async, tensors, [_share(tensor, process_set) for tensor in tensors], name,
-                  _op(op), float(prescale), float(postscale), set_id(process_set))
+    outputs = [_share(tensor, process_set) for tensor in tensors]
+    return _group(lib.hvd_grouped_reducescatter_async, tensors, outputs, name, _op(op), float(prescale), float(postscale),
+                  set_id(process_set))
 
 
 def allgather(tensor: torch.Tensor, name: Optional[str], process_set: ProcessSet) -> int:
@@ -226,8 +227,8 @@ def poll(handle: int) -> bool:
 
 
 def synchronize(handle: int) -> Any:
-    """Waits until an operation is done. The thread sleeps without the GIL; signal handlers run (Ctrl-C ends the wait, not
-    the operation).
+    """Waits until an operation is done. The thread sleeps without the GIL; signal handlers run (Ctrl-C ends the wait,
+    not the operation).
 
     Args:
         handle: what an ``…_async`` function has returned (of sparse_allreduce_async, the callable).

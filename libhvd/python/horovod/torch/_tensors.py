@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of PyTorch as libhvd sees them, and results of libhvd as tensors; nothing is copied either way.
 
-describe() reads pointers: whoever calls it keeps the tensor until the operation is done. result() makes tensors of memory
-that belongs to a handle; the handle is released when the last of them, and of their views, is gone.
+describe() reads pointers: whoever calls it keeps the tensor until the operation is done. result() makes tensors of
+memory that belongs to a handle; the handle is released when the last of them, and of their views, is gone.
 """
 
 import ctypes
@@ -66,8 +66,8 @@ def as_output(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself. ValueError if libhvd cannot write to it as it is."""
     check(tensor)
     if not tensor.is_contiguous() or tensor.is_neg():
-        raise ValueError(f"the tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} is not contiguous, "
-                         "so nothing can be done in place; use the function without the underscore, or give "
+        raise ValueError(f"the tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} is not "
+                         "contiguous, so nothing can be done in place; use the function without the underscore, or give "
                          "tensor.contiguous()")
     return tensor
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compression of what is sent: floating types as 16 bits, and back.
 
-A compressor is a class with two static methods; programs may bring their own. (The setting HOROVOD_WIRE rounds only what
-crosses between nodes, without a copy on the host, and needs no change of a program.)
+A compressor is a class with two static methods; programs may bring their own. (The setting HOROVOD_WIRE rounds only
+what crosses between nodes, without a copy on the host, and needs no change of a program.)
 """
 
 from typing import Any, Optional, Tuple

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations, under the name that programs written for Horovod import them by. MPI is one way to move bytes, no more.
+"""The operations, under the name that programs written for Horovod import them by.
 
 The asynchronous ones are in _async.py, those that wait and have gradients in _autograd.py.
 """

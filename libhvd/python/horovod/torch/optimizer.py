@@ -22,13 +22,14 @@ NamedParameters = Optional[Iterable[Tuple[str, torch.Tensor]]]
 
 
 def _names(optimizer: torch.optim.Optimizer, named_parameters: NamedParameters) -> Dict[torch.Tensor, str]:
-    """The names of all parameters, in the order of the groups. ValueError if some have none, or names are used twice."""
+    """The names of all parameters, in the order of the groups. ValueError if one has none, or a name is used twice."""
     own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if named_parameters is None:
         return {parameter: f"allreduce.noname.{number}" for number, parameter in enumerate(own)}
     pairs = list(named_parameters)
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-        raise ValueError("named_parameters is a sequence of pairs (name, parameter), as model.named_parameters() makes it")
+        raise ValueError("named_parameters is a sequence of pairs (name, parameter), as model.named_parameters() makes "
+                         "it")
     names = [name for name, _ in pairs]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
@@ -36,8 +37,8 @@ def _names(optimizer: torch.optim.Optimizer, named_parameters: NamedParameters) 
     given = {parameter: name for name, parameter in pairs}
     unnamed = sum(parameter not in given for parameter in own)
     if unnamed:
-        raise ValueError(f"named_parameters has no name for {unnamed} of the optimizer's {len(own)} parameters; give those "
-                         "of all models whose parameters it has")
+        raise ValueError(f"named_parameters has no name for {unnamed} of the optimizer's {len(own)} parameters; give "
+                         "those of all models whose parameters it has")
     return {parameter: given[parameter] for parameter in own}
 
 
@@ -109,8 +110,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
             self._synchronized = False
             return super().step(*(() if closure is None else (closure,)), *args, **kwargs)
         if self._synchronized:
-            warnings.warn("step() reduces gradients again that synchronize() has reduced, which takes time and averages "
-                          "what has been changed since; call step() within optimizer.skip_synchronize()")
+            warnings.warn("step() reduces gradients again that synchronize() has reduced, which takes time and "
+                          "averages what has been changed since; call step() within optimizer.skip_synchronize()")
         if closure is None:
             self.synchronize()
             self._synchronized = False
@@ -128,8 +129,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """As of the optimizer. AssertionError between backward() and step() or synchronize(): gradients are in use."""
         if self._gradients.in_flight:
-            raise AssertionError("zero_grad() was called after backward(), while gradients are being reduced; call step() "
-                                 "or synchronize() first")
+            raise AssertionError("zero_grad() was called after backward(), while gradients are being reduced; call "
+                                 "step() or synchronize() first")
         super().zero_grad(*args, **kwargs)
 
 
@@ -230,8 +231,8 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters: Nam
         ValueError: wrong arguments.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
-        raise ValueError("torch.optim.LBFGS cannot be distributed: it evaluates the closure as often as this rank's loss "
-                         "asks for, and ranks have to do the same backward passes; use another optimizer")
+        raise ValueError("torch.optim.LBFGS cannot be distributed: it evaluates the closure as often as this rank's "
+                         "loss asks for, and ranks have to do the same backward passes; use another optimizer")
     if isinstance(optimizer, (_DistributedOptimizer, _DistributedAdasumOptimizer)):
         raise ValueError("the optimizer is a DistributedOptimizer already")
     if gradient_predivide_factor != 1.0 and op != Average:

@@ -64,13 +64,14 @@ class _Normalize(Function):
         dims = _all_but_channels(grad)
         sums = _summed(torch.cat([grads.sum(dims), (grads * values).sum(dims)]), ctx.process_set) / total
         of_mean, of_scale = sums.split(len(scale))
-        result = (grads - _per_channel(of_mean, grad) - values * _per_channel(of_scale, grad)) * _per_channel(scale, grad)
+        centred = grads - _per_channel(of_mean, grad) - values * _per_channel(of_scale, grad)
+        result = centred * _per_channel(scale, grad)
         return result.to(grad.dtype), None, None
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, ...) over the batches of all ranks, which may differ in N. In evaluation, and on one
-    rank, as torch.nn.BatchNorm does.
+    """Batch normalisation of (N, C, ...) over the batches of all ranks, which may differ in N. In evaluation, and on
+    one rank, as torch.nn.BatchNorm does.
 
     Args:
         num_features: C.
@@ -92,7 +93,8 @@ class SyncBatchNorm(_BatchNorm):
         if tensor.dim() < 2:
             raise ValueError(f"SyncBatchNorm takes tensors of at least 2 dimensions (N, C, ...), not {tensor.dim()}")
         if tensor.shape[1] != self.num_features:
-            raise ValueError(f"SyncBatchNorm was made for {self.num_features} channels; the tensor has {tensor.shape[1]}")
+            raise ValueError(f"SyncBatchNorm was made for {self.num_features} channels; the tensor has "
+                             f"{tensor.shape[1]}")
 
     def forward(self, tensor: torch.Tensor) -> torch.Tensor:
         """Normalises a tensor (N, C, ...); the result has its shape and type."""
