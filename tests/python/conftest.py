@@ -17,6 +17,7 @@ _count = {"tests": 0}
 def pytest_configure(config):
     config.option.maxfail = 1
     config.option.tbstyle = "short"
+    config.option.verbose = 0  # of the terminal, which is off; how assertions are told asks for it
 
 
 def pytest_runtest_logreport(report):
