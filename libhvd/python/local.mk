@@ -10,6 +10,7 @@ dist_hvdcommon_DATA = \
   libhvd/python/horovod/common/__init__.py \
   libhvd/python/horovod/common/_library.py \
   libhvd/python/horovod/common/basics.py \
+  libhvd/python/horovod/common/elastic.py \
   libhvd/python/horovod/common/exceptions.py \
   libhvd/python/horovod/common/process_sets.py \
   libhvd/python/horovod/common/util.py
@@ -27,6 +28,12 @@ dist_hvdtorch_DATA = \
   libhvd/python/horovod/torch/mpi_ops.py \
   libhvd/python/horovod/torch/optimizer.py \
   libhvd/python/horovod/torch/sync_batch_norm.py
+
+hvdelasticdir = $(hvdtorchdir)/elastic
+dist_hvdelastic_DATA = \
+  libhvd/python/horovod/torch/elastic/__init__.py \
+  libhvd/python/horovod/torch/elastic/sampler.py \
+  libhvd/python/horovod/torch/elastic/state.py
 
 hvdrunnerdir = $(hvdpackagedir)/runner
 dist_hvdrunner_DATA = libhvd/python/horovod/runner/__init__.py libhvd/python/horovod/runner/_task.py

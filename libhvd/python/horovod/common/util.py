@@ -11,8 +11,8 @@ from horovod.common.exceptions import HorovodVersionMismatchError, get_version_m
 __all__ = [
     "ccl_built", "check_extension", "check_installed_version", "cuda_built", "ddl_built", "env", "extension_available",
     "get_average_backwards_compatibility_fun", "gloo_built", "gpu_available", "is_iterable",
-    "is_version_greater_equal_than", "mpi_built", "nccl_built", "num_rank_is_power_2", "rocm_built", "split_list", "HorovodVersionMismatchError",
-    "get_version_mismatch_message",
+    "is_version_greater_equal_than", "mpi_built", "nccl_built", "num_rank_is_power_2", "rocm_built", "split_list",
+    "HorovodVersionMismatchError", "get_version_mismatch_message",
 ]
 
 EXTENSIONS = ["torch"]

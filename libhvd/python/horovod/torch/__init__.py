@@ -32,6 +32,7 @@ from horovod.torch.mpi_ops import (
     ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled, mpi_threads_supported,
     nccl_built, rocm_built,
 )
+from horovod.torch import elastic
 from horovod.torch.optimizer import DistributedOptimizer
 from horovod.torch.sync_batch_norm import SyncBatchNorm
 

@@ -105,8 +105,8 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], in_place: bool, name: Opt
     """Submits a group of allreduces; its result is a list."""
     tensors = [(as_output if in_place else as_input)(tensor) for tensor in _several(tensors)]
     outputs = tensors if in_place else [_like(tensor) for tensor in tensors]
-    return _group(lib.hvd_grouped_allreduce_async, tensors, outputs, name, _op(op), float(prescale), float(postscale),
-                  set_id(process_set))
+    return _group(lib.hvd_grouped_allreduce_async, tensors, outputs, name, _op(op), float(prescale),
+                  float(postscale), set_id(process_set))
 
 
 def broadcast(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional[str],
@@ -142,8 +142,8 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str], 
     """Submits a group of reducescatters; its result is a list."""
     tensors = [as_input(tensor) for tensor in _several(tensors)]
     outputs = [_share(tensor, process_set) for tensor in tensors]
-    return _group(lib.hvd_grouped_reducescatter_async, tensors, outputs, name, _op(op), float(prescale), float(postscale),
-                  set_id(process_set))
+    return _group(lib.hvd_grouped_reducescatter_async, tensors, outputs, name, _op(op), float(prescale),
+                  float(postscale), set_id(process_set))
 
 
 def allgather(tensor: torch.Tensor, name: Optional[str], process_set: ProcessSet) -> int:

@@ -67,8 +67,8 @@ def as_output(tensor: torch.Tensor) -> torch.Tensor:
     check(tensor)
     if not tensor.is_contiguous() or tensor.is_neg():
         raise ValueError(f"the tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} is not "
-                         "contiguous, so nothing can be done in place; use the function without the underscore, or give "
-                         "tensor.contiguous()")
+                         "contiguous, so nothing can be done in place; use the function without the underscore, or "
+                         "give tensor.contiguous()")
     return tensor
 
 
