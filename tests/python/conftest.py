@@ -24,13 +24,25 @@ def pytest_runtest_logreport(report):
     if report.when != "call" and report.passed:
         return
     if report.failed:
-        text = "".join(f"# rank {RANK}: {line}\n" for line in report.longreprtext.splitlines())
-        os.write(1, text.encode())
+        _tell(report.longreprtext)
     if RANK == 0 and (report.when == "call" or report.failed or report.skipped):
         _count["tests"] += 1
         reason = f" # skip {report.longrepr[2]}" if report.skipped else ""
         name = report.nodeid.split("::", 1)[1].replace("_", " ").replace("test ", "", 1)
         print(f'{"not ok" if report.failed else "ok"} {_count["tests"]} python: {name}{reason}', flush=True)
+
+
+def _tell(text):
+    os.write(1, "".join(f"# rank {RANK}: {line}\n" for line in text.splitlines()).encode())
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        _tell(report.longreprtext)
+
+
+def pytest_internalerror(excrepr):
+    _tell(str(excrepr))
 
 
 def pytest_sessionfinish(session, exitstatus):

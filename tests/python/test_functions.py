@@ -171,7 +171,7 @@ def test_ranks_and_sizes_are_consistent(hvd, rank, size):
     assert [place[0] for place in places] == list(range(size))
     assert len({place[1:2] + place[3:4] for place in places}) == size
     assert sum(place[1] == 0 and place[3] == 0 for place in places) == 1
-    assert hvd.is_homogeneous() is True
+    assert hvd.is_homogeneous() == (len({place[2] for place in places}) == 1)
 
 
 @pytest.mark.parametrize("name", ["tensorflow", "tensorflow.keras", "keras", "mxnet"])

@@ -211,7 +211,9 @@ def started(process_sets_to_add: Sequence[Union[ProcessSet, Sequence[int]]]) -> 
 
 def stopped() -> None:
     """For shutdown(): the sets are gone; their ranks stay, so that the objects can be given to the next init()."""
-    for number in [number for number in _objects if number != 0]:
-        for process_set in _objects.pop(number):
-            process_set.process_set_id = None
+    for process_set in [known for objects in _objects.values() for known in objects]:
+        process_set.process_set_id = None
+    _objects.clear()
+    _objects[0] = [global_process_set]
+    global_process_set.process_set_id = 0
     global_process_set.ranks = []
