@@ -29,6 +29,8 @@ main() {
   check 'hvd.pc has the version and names what is installed' pc_is_true
   check 'a C program builds with what hvd.pc says, runs, and has that version' builds_with_pkg_config
   check 'there is no static library and nothing of libtool'"'"'s beside the plugin' no_surplus
+  # A sanitizer's library would have to be loaded before Python.
+  [[ -n $sanitizer ]] || check 'the Python package loads the library that is installed with it' python_finds_the_library
   check 'every program tells its version' programs_tell_their_version
   check 'every manual page can be read' pages_can_be_read
   if [[ $plugin == yes ]]; then
@@ -54,6 +56,11 @@ check() {
     sed 's/^/# /' "$scratch/log"
     bad=$((bad + 1))
   fi
+}
+
+python_finds_the_library() {
+  local code='from horovod.common import _library; print(_library.candidates()[0], _library.lib.hvd_version().decode())'
+  [[ $(PYTHONPATH=$at$libdir/horovod/python python3 -B -c "$code") == "$(realpath "$at$libdir")/libhvd.so.0 $version" ]]
 }
 
 exports_only() {
