@@ -14,8 +14,9 @@ spank_libhvdspank_la_SOURCES = \
   spank/local.cc \
   spank/node.cc \
   spank/options.cc \
-  spank/options.h
-spank_libhvdspank_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS)
+  spank/options.h \
+  spank/python_path.h
+spank_libhvdspank_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) -DHVD_PYTHON_DIR='"$(hvdpythondir)"'
 
 spank_spank_horovod_la_SOURCES = spank/plugin.c
 spank_spank_horovod_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)

@@ -20,11 +20,13 @@
 #include "libhvd/topo/layout.h"
 #include "spank/entry.h"
 #include "spank/options.h"
+#include "spank/python_path.h"
 
 namespace hvd {
 namespace {
 
 constexpr int kExitStatus = 2;
+constexpr const char* kPythonPath = "PYTHONPATH";
 // Above are the batch script, the interactive step and their like.
 constexpr uint32_t kFirstSpecialStep = 0xfffffff0;
 constexpr size_t kLongestVariable = size_t{4} << 20;
@@ -171,7 +173,25 @@ Settings merge(const TaskEnvironment& environment, const Settings& site, const S
   return merged;
 }
 
-Status prepare(TaskEnvironment* environment, const std::string& step, const Settings& site,
+// python=on, wherever it was said. A value that cannot be read is hvd_init's to complain about.
+bool wants_python(const TaskEnvironment& environment, const Settings& merged) {
+  const SettingRow& row = setting_row(Setting::kPython);
+  const auto said = environment.get(row.variable);
+  if (merged.origin(row.setting) != Origin::kOption && said) {
+    return parse_flag(*said).value_or(1) != 0;
+  }
+  return merged.flag(row.setting);
+}
+
+// So that a script's `import horovod` finds this release. Where it is not installed the task's
+// PYTHONPATH stays as it is: the task may have a package of its own, or need none.
+Status offer_package(TaskEnvironment* environment, const std::string& folder) {
+  if (access((folder + "/horovod/__init__.py").c_str(), R_OK) != 0) return ok_status();
+  const std::string path = environment->get(kPythonPath).value_or("");
+  return environment->set(kPythonPath, with_folder_first(folder, path));
+}
+
+Status prepare(TaskEnvironment* environment, const std::string& step, const Site& site,
                const Settings& option) {
   Handoff handoff;
   handoff.step = step;
@@ -180,12 +200,13 @@ Status prepare(TaskEnvironment* environment, const std::string& step, const Sett
   const auto hostname = environment->get("HOROVOD_HOSTNAME");
   handoff.own_hostname = !hostname;
   handoff.hostname = hostname ? *hostname : node_name(*environment);
-  const Settings merged = merge(*environment, site, option, &handoff);
+  const Settings merged = merge(*environment, site.settings, option, &handoff);
   for (const auto& [name, value] : handoff_variables(handoff, merged)) {
     const Status status = environment->set(name, value);
     if (!status.ok()) return status;
   }
-  return ok_status();
+  if (!wants_python(*environment, merged)) return ok_status();
+  return offer_package(environment, site.python_dir.empty() ? HVD_PYTHON_DIR : site.python_dir);
 }
 
 void run(spank_t spank, uint32_t step_id, const char* value, int argc, char** arguments) {
@@ -205,7 +226,7 @@ void run(spank_t spank, uint32_t step_id, const char* value, int argc, char** ar
     give_up(spank, site.status().text() + "; please tell the administrators of this machine");
   }
   forget_outer_step(&environment);
-  const Status status = prepare(&environment, *step, site->settings, request->settings);
+  const Status status = prepare(&environment, *step, *site, request->settings);
   if (status.ok()) return;
   give_up(spank, status.text(),
           status.code() == Code::kMismatch ? Concerns::kThisTask : Concerns::kNode);

@@ -17,6 +17,7 @@ constexpr std::string_view kHelp = "help";
 constexpr std::string_view kOff = "off";
 constexpr std::string_view kInherited = "inherited";
 constexpr std::string_view kCliFilter = "cli-filter";
+constexpr std::string_view kPythonDir = "python-dir";
 
 constexpr size_t kLineWidth = 80;
 constexpr size_t kKeyWidth = 22;
@@ -38,7 +39,7 @@ Status unknown_key(std::string_view key, Origin origin) {
   std::vector<std::string_view> keys;
   for (const SettingRow& row : setting_rows()) keys.emplace_back(row.key);
   if (origin == Origin::kOption) keys.insert(keys.end(), {kHelp, kOff});
-  if (origin == Origin::kSite) keys.push_back(kCliFilter);
+  if (origin == Origin::kSite) keys.insert(keys.end(), {kCliFilter, kPythonDir});
   std::string text = "unknown key \"" + std::string(key) + "\"";
   const std::string_view near = nearest(key, keys);
   text += near.empty() ? "; --horovod=help lists the keys"
@@ -60,6 +61,17 @@ Status set_item(const Item& item, Origin origin, Settings* settings) {
                  row.default_text[0] != '\0' ? row.default_text : "VALUE");
   }
   return settings->set(*setting, item.has_value ? item.value : "on", origin);
+}
+
+Status set_python_dir(const Item& item, Site* site) {
+  if (item.value.empty() || item.value[0] != '/' ||
+      item.value.find(':') != std::string_view::npos) {
+    return error(Code::kInvalid,
+                 "key \"python-dir\" needs an absolute path without colons, as in "
+                 "python-dir=/opt/horovod/lib/horovod/python");
+  }
+  site->python_dir = item.value;
+  return ok_status();
 }
 
 bool is_nothing(const char* value) {
@@ -135,7 +147,9 @@ Expected<Site> parse_site(int argc, const char* const* arguments) {
   for (int i = 0; i < argc; ++i) {
     const Item item = split_item(arguments[i]);
     Status status;
-    if (item.key != kCliFilter) {
+    if (item.key == kPythonDir) {
+      status = set_python_dir(item, &site);
+    } else if (item.key != kCliFilter) {
       status = set_item(item, Origin::kSite, &site.settings);
     } else if (item.has_value) {
       status = no_value(item.key);

@@ -26,6 +26,8 @@ Expected<Request> parse_request(const char* value);
 struct Site {
   // "cli-filter": Slurm's command-line filter selects PMIx, the plugin does not (cli_filter.lua).
   bool cli_filter = false;
+  // "python-dir=DIR": where the package horovod is on the nodes; empty: where configure was told.
+  std::string python_dir;
   Settings settings;  // defaults overridden by key=value arguments, as Origin::kSite
 };
 

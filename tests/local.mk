@@ -53,6 +53,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/engine_words.h \
   tests/unit/exchange_plan_test.cc \
   tests/unit/exchange_test.cc \
+  tests/unit/folder.h \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
   tests/unit/info_test.cc \
@@ -85,6 +86,10 @@ tests_unit_unit_SOURCES = \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
   tests/unit/stall_watch_test.cc \
+  tests/unit/stream_job.cc \
+  tests/unit/stream_job.h \
+  tests/unit/stream_model.cc \
+  tests/unit/stream_test.cc \
   tests/unit/tcp_wire_test.cc \
   tests/unit/thread_job.cc \
   tests/unit/thread_job.h \
@@ -100,10 +105,6 @@ tests_unit_unit_SOURCES += \
   tests/fakes/spank/slurm.cc \
   tests/fakes/spank/slurm.h \
   tests/unit/spank_local_test.cc \
-  tests/unit/stream_job.cc \
-  tests/unit/stream_job.h \
-  tests/unit/stream_model.cc \
-  tests/unit/stream_test.cc \
   tests/unit/spank_node_test.cc \
   tests/unit/spank_options_test.cc
 

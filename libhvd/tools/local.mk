@@ -14,6 +14,8 @@ libhvd_tools_libinfo_la_SOURCES = \
   libhvd/tools/info/options.h \
   libhvd/tools/info/procfs.cc \
   libhvd/tools/info/procfs.h \
+  libhvd/tools/info/python.cc \
+  libhvd/tools/info/python.h \
   libhvd/tools/info/surroundings.cc \
   libhvd/tools/info/surroundings.h \
   libhvd/tools/info/text.cc \

@@ -199,6 +199,26 @@ HOROVOD_PEER_TIMEOUT=30
 HOROVOD_SLOTS=16'
 }
 
+@test "a task imports this release's package; python=off and the site's python-dir have their way" {
+  local package=$HVD_PREFIX/lib/horovod/python say='echo "${PYTHONPATH-none}"'
+  run -0 on_cluster srun --horovod bash -c "$say"
+  same "$package"
+  PYTHONPATH=/a:/b run -0 on_cluster srun --horovod bash -c "$say"
+  same "$package:/a:/b"
+  PYTHONPATH=/a run -0 on_cluster srun --horovod=python=off bash -c "$say"
+  same /a
+  PYTHONPATH=/a HOROVOD_PYTHON=off run -0 on_cluster srun --horovod bash -c "$say"
+  same /a
+  run -0 on_cluster srun bash -c "$say"
+  same none
+  run -0 on_cluster srun --horovod -n2 /usr/bin/python3 -c 'import horovod; print(horovod.__file__)'
+  same "$package/horovod/__init__.py
+$package/horovod/__init__.py"
+  site python-dir=/nowhere
+  PYTHONPATH=/a run -0 on_cluster srun --horovod bash -c "$say"
+  same /a
+}
+
 @test "help lists the keys with the site's values and is a success, for srun, sbatch and salloc" {
   site slots=8
   for command in srun sbatch salloc; do

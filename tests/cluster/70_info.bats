@@ -58,6 +58,7 @@ let_go() {
   expect_lines 1 '^  rank 0 of 4 on node0, local rank 0 of 2, cross rank 0 of 2 \(srun --horovod\)$'
   expect_lines 1 '^  fusion-threshold      1M            --horovod$'
   expect_lines 1 '^  slots                 8             site$'
+  expect_lines 1 "^  import horovod    $HVD_PREFIX/lib/horovod/python$"
   expect_lines 1 '^  cycle-time            2ms           environment$'
   expect_lines 1 '^  peer-timeout          10s           built-in$'
   [ "$stderr" = "" ]

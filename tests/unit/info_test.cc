@@ -2,6 +2,8 @@
 //
 // hvd-info's parts: the command line, what it reads in /proc, what it finds around it, what it
 // prints.
+#include <sys/stat.h>
+
 #include <climits>
 #include <cstdlib>
 
@@ -9,9 +11,11 @@
 #include "libhvd/tools/info/libraries.h"
 #include "libhvd/tools/info/options.h"
 #include "libhvd/tools/info/procfs.h"
+#include "libhvd/tools/info/python.h"
 #include "libhvd/tools/info/surroundings.h"
 #include "libhvd/tools/info/text.h"
 #include "tests/unit/catch.h"
+#include "tests/unit/folder.h"
 
 namespace hvd::info {
 namespace {
@@ -40,6 +44,59 @@ TEST_CASE("hvd-info: a wrong argument is a sentence with the way out") {
   REQUIRE(options.ok());
   CHECK(options->json);
   CHECK(options->pid == 12);
+}
+
+TEST_CASE("hvd-info: where import horovod comes from") {
+  const struct {
+    const char* interpreter;
+    const char* package;
+    const char* text;
+  } cases[] = {
+      {"", "", "  python3           not found\n"},
+      {"/usr/bin/python3", "",
+       "  python3           /usr/bin/python3\n"
+       "  import horovod    not found; this release's is in /p/lib/horovod/python\n"},
+      {"/usr/bin/python3", "/p/lib/horovod/python/horovod/__init__.py",
+       "  python3           /usr/bin/python3\n"
+       "  import horovod    /p/lib/horovod/python\n"},
+      {"/opt/bin/python3", "/opt/site-packages/horovod/__init__.py",
+       "  python3           /opt/bin/python3\n"
+       "  import horovod    /opt/site-packages, which is another than this release's in "
+       "/p/lib/horovod/python\n"},
+  };
+  for (const auto& c : cases) {
+    const Json python = Json::object()
+                            .set("interpreter", c.interpreter)
+                            .set("package", c.package)
+                            .set("installed", "/p/lib/horovod/python");
+    const std::string text = text_of_place(Json::object().set("python", python));
+    CAPTURE(text);
+    CHECK(text.find(std::string("\npython\n") + c.text + "\nbuilt with\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("hvd-info: python3 is asked, and one that does not answer is not waited for") {
+  const Json libraries =
+      Json::array().add(Json::object().set("name", "libhvd").set("path", "/p/lib/libhvd.so.0.0.0"));
+  const Json here = python_here(libraries, Deadline::after_ms(60000));
+  CHECK(here["installed"].text() == "/p/lib/horovod/python");
+  CHECK(here["interpreter"].text().find("python3") != std::string::npos);
+
+  test::Folder bin;
+  const std::string fake = bin.path() + "/python3";
+  FILE* script = fopen(fake.c_str(), "w");
+  REQUIRE(script != nullptr);
+  fputs("#!/bin/sh\necho /usr/bin/python3\nexec sleep 60\n", script);
+  REQUIRE(fclose(script) == 0);
+  REQUIRE(chmod(fake.c_str(), 0755) == 0);
+  const std::string path = getenv("PATH");
+  setenv("PATH", (bin.path() + ":" + path).c_str(), 1);
+  const Json silent = python_here(libraries, Deadline::after_ms(300));
+  setenv("PATH", "/nowhere", 1);
+  const Json absent = python_here(libraries, Deadline::after_ms(60000));
+  setenv("PATH", path.c_str(), 1);
+  CHECK(silent["interpreter"].is_null());
+  CHECK(absent["interpreter"].is_null());
 }
 
 TEST_CASE("hvd-info: lines of /proc/net/unix, of sockets with and without a name") {

@@ -2,12 +2,14 @@
 //
 // The plugin on a node: what a task's program will find in its environment, and how it ends when
 // that cannot be right.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "tests/fakes/spank/slurm.h"
 #include "tests/unit/catch.h"
+#include "tests/unit/folder.h"
 
 using fake::Outcome;
 using fake::slurm;
@@ -46,7 +48,9 @@ struct Result {
 Result run(const Step& step) {
   const Outcome outcome = fake::in_child([&] {
     slurm().context = S_CTX_REMOTE;
-    slurm().plugstack = step.plugstack;
+    // Whether the package is installed where this is tested must not matter.
+    slurm().plugstack = {"python-dir=/nowhere"};
+    slurm().plugstack.insert(slurm().plugstack.end(), step.plugstack.begin(), step.plugstack.end());
     slurm().job_id = step.job_id;
     slurm().step_id = step.step_id;
     slurm().local_task = step.local_task;
@@ -140,6 +144,54 @@ TEST_CASE("built-in < site < environment < option", "[spank]") {
   CHECK(result.task.at("HOROVOD_INTERNAL_HANDOFF") ==
         "step=12.0,node=1,hostname=plugin,site=start-timeout:peer-timeout,"
         "option=fusion-threshold:cycle-time");
+}
+
+TEST_CASE("a task finds the package horovod first on its PYTHONPATH, unless python is off",
+          "[spank]") {
+  hvd::test::Folder installed;  // the package's files are looked for
+  const std::string dir = installed.path();
+  REQUIRE(mkdir((dir + "/horovod").c_str(), 0755) == 0);
+  REQUIRE(fclose(fopen((dir + "/horovod/__init__.py").c_str(), "w")) == 0);
+  const struct {
+    const char* option;
+    const char* site;      // besides python-dir
+    const char* variable;  // HOROVOD_PYTHON
+    std::string before;    // PYTHONPATH; "" is unset
+    std::string after;
+  } cases[] = {
+      {"", nullptr, "", "", dir},
+      {"", nullptr, "", "/home/a:/b", dir + ":/home/a:/b"},
+      {"", nullptr, "", ":/b", dir + "::/b"},
+      {"", nullptr, "", dir, dir},
+      {"", nullptr, "", dir + ":/b", dir + ":/b"},
+      {"", nullptr, "", dir + "2:/b", dir + ":" + dir + "2:/b"},
+      {"", nullptr, "", "/b:" + dir, dir + ":/b:" + dir},
+      {"python=off", nullptr, "", "/b", "/b"},
+      {"python=off", nullptr, "1", "", ""},
+      {"", "python=off", "", "/b", "/b"},
+      {"", "python=off", "on", "/b", dir + ":/b"},
+      {"python", "python=off", "off", "/b", dir + ":/b"},
+      {"", nullptr, "off", "/b", "/b"},
+      {"", nullptr, "perhaps", "/b", dir + ":/b"},  // hvd_init complains
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.option, c.variable, c.before);
+    Step step;
+    step.option = c.option;
+    step.plugstack = {"python-dir=" + dir};
+    if (c.site != nullptr) step.plugstack.emplace_back(c.site);
+    if (c.variable[0] != '\0') step.task["HOROVOD_PYTHON"] = c.variable;
+    if (!c.before.empty()) step.task["PYTHONPATH"] = c.before;
+    const Result result = run(step);
+    CHECK(result.status == 0);
+    CHECK(result.err == "");
+    const auto path = result.task.find("PYTHONPATH");
+    CHECK((path == result.task.end() ? "" : path->second) == c.after);
+  }
+  Step elsewhere;
+  elsewhere.plugstack = {"python-dir=" + dir + "/none"};
+  elsewhere.task["PYTHONPATH"] = "/b";
+  CHECK(run(elsewhere).task.at("PYTHONPATH") == "/b");
 }
 
 TEST_CASE("a bad value in the environment is hvd_init's to report", "[spank]") {

@@ -61,6 +61,7 @@ TEST_CASE("what is wrong is said with the nearest key", "[spank]") {
       {"banana=yellow", "unknown key \"banana\"; --horovod=help lists the keys"},
       {"=1", "unknown key \"\"; --horovod=help lists the keys"},
       {"cli-filter", "unknown key \"cli-filter\"; --horovod=help lists the keys"},
+      {"python-dir=/opt", "unknown key \"python-dir\"; --horovod=help lists the keys"},
       {"fusion-threshold", "key \"fusion-threshold\" needs a value, as in fusion-threshold=128M"},
       {"interfaces", "key \"interfaces\" needs a value, as in interfaces=VALUE"},
       {"off=1", "key \"off\" takes no value"},
@@ -77,11 +78,16 @@ TEST_CASE("what is wrong is said with the nearest key", "[spank]") {
   }
 }
 
+constexpr const char* kPythonDirText =
+    "plugstack.conf: key \"python-dir\" needs an absolute path without colons, as in "
+    "python-dir=/opt/horovod/lib/horovod/python";
+
 TEST_CASE("the site's line sets defaults and is read strictly", "[spank]") {
-  const char* good[] = {"peer-timeout=30s", "log-hide-time", "cli-filter"};
-  const auto site = hvd::parse_site(3, good);
+  const char* good[] = {"peer-timeout=30s", "log-hide-time", "cli-filter", "python-dir=/opt/hvd"};
+  const auto site = hvd::parse_site(4, good);
   REQUIRE(site.ok());
   CHECK(site->cli_filter);
+  CHECK(site->python_dir == "/opt/hvd");
   CHECK(site->settings.ns(Setting::kPeerTimeout) == 30 * hvd::kNsPerSecond);
   CHECK(site->settings.origin(Setting::kPeerTimeout) == Origin::kSite);
   CHECK(site->settings.origin(Setting::kSlots) == Origin::kDefault);
@@ -96,6 +102,9 @@ TEST_CASE("the site's line sets defaults and is read strictly", "[spank]") {
       {"slots=99", "plugstack.conf: slots is \"99\", more than 16, the most"},
       {"off", "plugstack.conf: unknown key \"off\"; --horovod=help lists the keys"},
       {"cli-filter=1", "plugstack.conf: key \"cli-filter\" takes no value"},
+      {"python-dir", kPythonDirText},
+      {"python-dir=lib/python", kPythonDirText},
+      {"python-dir=/opt/a:/opt/b", kPythonDirText},
   };
   for (const auto& c : bad) {
     INFO(c.argument);

@@ -28,18 +28,6 @@ std::string without_fractions(const std::string& text) {
 
 }  // namespace
 
-Folder::Folder() {
-  char name[] = "/tmp/hvd-trace-XXXXXX";
-  path_ = mkdtemp(name) != nullptr ? name : "/nowhere";
-}
-
-Folder::~Folder() {
-  for (const char* file : {"/t.json", "/t.json.tmp", "/other.json", "/link.json"}) {
-    unlink((path_ + file).c_str());
-  }
-  rmdir(path_.c_str());
-}
-
 bool has_leases(const Folder& folder) {
   Fd fd(open(folder.file("other.json").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   return fcntl(fd.get(), F_SETLEASE, F_WRLCK) == 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the timeline and of its file share: a directory, readers of a trace, and an
-// operation's story.
+// What the tests of the timeline and of its file share: readers of a trace, and an operation's story.
 #pragma once
 
 #include <mutex>
@@ -11,19 +10,9 @@
 
 #include "libhvd/base/json.h"
 #include "libhvd/trace/timeline.h"
+#include "tests/unit/folder.h"
 
 namespace hvd::test {
-
-// A directory that goes with its files.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  std::string file(const char* name = "t.json") const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 bool has_leases(const Folder& folder);
 

@@ -13,6 +13,7 @@
 #include "libhvd/tools/info/ask.h"
 #include "libhvd/tools/info/libraries.h"
 #include "libhvd/tools/info/options.h"
+#include "libhvd/tools/info/python.h"
 #include "libhvd/tools/info/surroundings.h"
 #include "libhvd/tools/info/text.h"
 
@@ -51,7 +52,10 @@ int show_place(const Options& options) {
   if (here.task != 0 && !options.all_ranks) return exit_status;
   Json facts = Json::object().set("version", hvd_version());
   for (const auto& [key, value] : here.facts.members()) facts.set(key, value);
-  facts.set("libraries", libraries_here()).set("built", built());
+  const Json libraries = libraries_here();
+  facts.set("libraries", libraries);
+  facts.set("python", python_here(libraries, Deadline::after_ms(kAnswerMs)));
+  facts.set("built", built());
   const int said = say(options.json ? facts.dump() + "\n" : text_of_place(facts));
   return said != 0 ? said : exit_status;
 }

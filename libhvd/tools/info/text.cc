@@ -65,6 +65,29 @@ std::string libraries_text(const Json& libraries, const char* absent) {
   return text;
 }
 
+// "…/python/horovod/__init__.py" is the package in "…/python".
+std::string folder_of(const std::string& package) {
+  const std::string_view end = "/horovod/__init__.py";
+  const size_t at = package.rfind(end);
+  return at == std::string::npos ? package : package.substr(0, at);
+}
+
+std::string python_text(const Json& python) {
+  const std::string interpreter = of(python, "interpreter");
+  const std::string installed = of(python, "installed");
+  const std::string folder = folder_of(of(python, "package"));
+  std::string package = folder;
+  if (folder.empty()) {
+    package = "not found; this release's is in " + installed;
+  } else if (folder != installed) {
+    package += ", which is another than this release's in " + installed;
+  }
+  std::string text = "\npython\n";
+  text += "  " + padded("python3", kKeyWidth) + (interpreter.empty() ? "not found" : interpreter);
+  if (interpreter.empty()) return text + "\n";
+  return text + "\n  " + padded("import horovod", kKeyWidth) + package + "\n";
+}
+
 std::string settings_text(const Json& settings) {
   std::string text = "\n" + padded("settings", kSettingWidth + 2) + padded("value", 14) + "from\n";
   for (const Json& setting : settings.items()) {
@@ -165,7 +188,7 @@ std::string text_of_place(const Json& facts) {
   return "hvd-info " + of(facts, "version") + "\n\nplace\n  " + place_text(facts["layout"]) + "\n" +
          list_text("errors", facts["errors"]) + list_text("remarks", facts["remarks"]) +
          settings_text(facts["settings"]) + libraries_text(facts["libraries"], "not found") +
-         built_text(facts["built"]);
+         python_text(facts["python"]) + built_text(facts["built"]);
 }
 
 std::string text_of_rank(const Json& facts) {
