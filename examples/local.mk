@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples that are read, built and run: the shortest way from nothing to a trained model.
-# Not installed: examples/train runs from where it is built, with the library beside it.
+# Not installed: examples/train runs from where it is built, with the library beside it; the scripts run from anywhere.
 
-EXTRA_DIST += examples/job.sbatch examples/quickstart.sh
+EXTRA_DIST += examples/job.sbatch examples/job_torch.sbatch examples/quickstart.sh examples/synthetic_benchmark.py \
+  examples/train.py
 
 if HAVE_ZLIB
 noinst_PROGRAMS += examples/train

@@ -11,9 +11,10 @@ umask 022 # what is built is run by the cluster's users
 
 usage() {
   cat <<'END'
-usage: examples/quickstart.sh [--keep] [-- OPTION OF train...]
+usage: examples/quickstart.sh [--torch] [--keep] [-- OPTION OF train...]
 
---keep  leaves the cluster up and says how to use it
+--torch  trains examples/train.py, with PyTorch, instead of the program in C++
+--keep   leaves the cluster up and says how to use it
 
 Run it as root, or as a user who may use sudo: packages and namespaces need root.
 END
@@ -25,6 +26,8 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 cluster=$root/tests/cluster/cluster
 nodes=2 ranks_per_node=2 user=alice # the cluster's ordinary user
 keep=no
+python=/usr/bin/python3 # the one that has Debian's PyTorch
+with_torch=no
 train_options=()
 as_root=()
 cluster_up=no
@@ -33,6 +36,7 @@ export HVD_CLUSTER_DIR=${HVD_CLUSTER_DIR:-/var/tmp/hvd-quickstart}
 main() {
   while (($#)); do
     case $1 in
+      --torch) with_torch=yes ;;
       --keep) keep=yes ;;
       --) shift && train_options=("$@") && break ;;
       -h | --help) usage && exit 0 ;;
@@ -41,7 +45,8 @@ main() {
     shift
   done
   choose_build
-  train=$build/examples/train
+  train=("$build/examples/train")
+  [[ $with_torch == no ]] || train=("$python" "$build/examples/train.py")
   become_root_when_needed
   cd "$root"
   trap 'exit 130' INT
@@ -49,12 +54,14 @@ main() {
   trap clean_up EXIT
 
   step 1 'the packages that are missing: compilers, Slurm, PMIx, Open MPI, the data set'
-  build-aux/install-deps build cluster example
+  local groups=(build cluster example)
+  [[ $with_torch == no ]] || groups+=(torch)
+  build-aux/install-deps "${groups[@]}"
   took
 
   step 2 "configure, make, make install, into ${build#"$root/"}/ (minutes; quickstart-build.log there tells)"
   quietly build.log tests/run.sh --build-only
-  cp examples/job.sbatch "$build/examples/"
+  cp examples/*.sbatch examples/*.py "$build/examples/" # the cluster's users may be unable to read the checkout
   took
 
   step 3 "a throwaway Slurm of $nodes nodes, each with its own network, host name and /tmp"
@@ -63,7 +70,7 @@ main() {
   took
 
   step 4 "training on $nodes nodes, $ranks_per_node ranks on each, as $user"
-  local command=(srun --horovod -N"$nodes" --ntasks-per-node="$ranks_per_node" "$train" "${train_options[@]}")
+  local command=(srun --horovod -N"$nodes" --ntasks-per-node="$ranks_per_node" "${train[@]}" "${train_options[@]}")
   printf '      $ %s\n' "${command[*]}"
   on_cluster "${command[@]}" 2>&1 | sed -u 's/^/      /'
   took
@@ -131,11 +138,13 @@ on_cluster() { on_root "$cluster" exec --user "$user" -- "$@"; }
 how_to_go_on() {
   local cluster_command="${as_root[*]:-env HVD_CLUSTER_DIR=$HVD_CLUSTER_DIR} $cluster"
   local on="$cluster_command exec --user $user --" out=$HVD_CLUSTER_DIR/home/alice/job.out
+  local job="TRAIN=${train[0]} $build/examples/job.sbatch"
+  [[ $with_torch == no ]] || job="PYTHON=$python,TRAIN=${train[1]} $build/examples/job_torch.sbatch"
   cat <<END
 
 The cluster is still up. To train again; as a batch job; what --horovod takes; a benchmark:
-  $on srun --horovod -N$nodes --ntasks-per-node=$ranks_per_node $train
-  $on sbatch --wait -o $out --export=ALL,TRAIN=$train $build/examples/job.sbatch; cat $out
+  $on srun --horovod -N$nodes --ntasks-per-node=$ranks_per_node ${train[*]}
+  $on sbatch --wait -o $out --export=ALL,$job; cat $out
   $on srun --horovod=help true
   $on srun --horovod -N$nodes --ntasks-per-node=$ranks_per_node hvd-perf allreduce
 To take it down:
