@@ -4,7 +4,7 @@
 # A test file that is there is distributed; the part `dist` of run.sh names what is not.
 EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/python/ranks
 dist-hook:
-	@cd $(srcdir) && cp -p --parents tests/*.sh tests/*.bash tests/*.py tests/*.supp tests/*/*.bash tests/*/*.bats tests/*/*.py \
+	@cd $(srcdir) && cp -p --parents tests/*.sh tests/*.bash tests/*.py tests/*.supp tests/*/*.bash tests/*/*.bats tests/*/*.py tests/*/*/*.py \
 	  $(abs_builddir)/$(distdir)
 
 if HAVE_CATCH2

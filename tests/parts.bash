@@ -95,6 +95,7 @@ part_python() {
 }
 
 part_cluster() {
+  check 'PyTorch, torchvision and data to learn from are there' build-aux/install-deps python example || return
   need_cluster && tap bats --tap tests/cluster/*.bats
 }
 
