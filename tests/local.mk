@@ -2,7 +2,7 @@
 # Unit tests are one Catch2 binary that mirrors the rooms; `make check` runs it. tests/run.sh runs it and all the rest.
 
 # A test file that is there is distributed; the part `dist` of run.sh names what is not.
-EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/python/ranks
+EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/python/bench tests/python/ranks
 dist-hook:
 	@cd $(srcdir) && cp -p --parents tests/*.sh tests/*.bash tests/*.py tests/*.supp tests/*/*.bash tests/*/*.bats tests/*/*.py tests/*/*/*.py \
 	  $(abs_builddir)/$(distdir)

@@ -10,7 +10,7 @@
 # ---- the parts ----------------------------------------------------------------------------------
 
 part_install() {
-  local groups=(build test cluster)
+  local groups=(build test cluster python)
   [[ $mode != build ]] || groups=(build)
   check 'the packages that are needed are there' build-aux/install-deps "${groups[@]}"
 }
@@ -89,9 +89,15 @@ part_ranks() {
 
 # Every rank runs the whole suite: on one node, and on two that are simulated.
 part_python() {
-  check 'PyTorch and pytest are there' build-aux/install-deps python || return
-  tap env "${mpirun_environment[@]}" tests/python/ranks 2 2
-  tap env "${mpirun_environment[@]}" tests/python/ranks 4 2
+  need_cluster || return
+  tap tests/python/ranks srun 1 2
+  tap tests/python/ranks srun 2 2
+  tap tests/python/ranks srun 4 1
+}
+
+part_bench() {
+  need_cluster && check 'a step from Python takes at most 1.3 times that from C, and who waits takes no core' \
+    tests/python/bench
 }
 
 part_cluster() {

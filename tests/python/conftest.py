@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-RANK = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
+RANK = int(os.environ.get("PMIX_RANK", "0"))
 _count = {"tests": 0}
 
 
