@@ -209,7 +209,7 @@ sanitized() {
   rm -rf "$reports"
   mkdir -m 1777 "$reports" # programs of the cluster's users write there
   check 'a library that keeps others loaded builds' stay_loaded_library "$stay" || return
-  tap env HVD_BUILD="$build/asan" HVD_ROUNDS=100 LD_PRELOAD="$stay" \
+  tap env HVD_BUILD="$build/asan" HVD_ROUNDS=100 HVD_REPORTS="$reports" LD_PRELOAD="$stay" \
     ASAN_OPTIONS="detect_leaks=1:fast_unwind_on_malloc=0:verify_asan_link_order=0:log_path=$reports/report" \
     UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:log_path=$reports/report" \
     LSAN_OPTIONS="suppressions=$root/tests/lsan.supp:print_suppressions=0" "$@"
