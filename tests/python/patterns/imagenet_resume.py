@@ -86,7 +86,8 @@ for try_epoch in range(args.epochs, 0, -1):
         break
 resume_from_epoch = hvd.broadcast(torch.tensor(resume_from_epoch), root_rank=0, name="resume_from_epoch").item()
 
-features = torch.randn(256, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+# So many that the last batch of an epoch has one pass, on two ranks.
+features = torch.randn(232, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 train_dataset = torch.utils.data.TensorDataset(features, features.mean(dim=(2, 3)).argmax(1))
 train_sampler = torch.utils.data.distributed.DistributedSampler(train_dataset, num_replicas=hvd.size(), rank=hvd.rank())
 train_loader = torch.utils.data.DataLoader(train_dataset, batch_size=args.batch_size * args.batches_per_allreduce,
