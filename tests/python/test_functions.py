@@ -238,16 +238,27 @@ def test_run_refuses_inside_a_job_and_on_other_machines(monkeypatch):
             horovod.run(print, **arguments)
 
 
-def test_run_calls_a_function_on_every_rank(rank):
+SCRIPT = """
+import horovod
+from horovod.runner.common.util.env import get_env_rank_and_size
+def own(word):
+    return word, get_env_rank_and_size()[0]
+if __name__ == "__main__":
+    print(horovod.run(%s, np=2))
+"""
+
+
+@pytest.mark.parametrize("call, result", [("get_env_rank_and_size", "[(0, 2), (1, 2)]"),
+                                          ("own, args=('so',)", "[('so', 0), ('so', 1)]")])
+def test_run_calls_a_function_on_every_rank_also_one_of_the_script(rank, tmp_path, call, result):
     if rank != 0:
         return
     # The environment of somebody who has just logged in: nothing of the launcher that has started this test.
     kept = ("PATH", "HOME", "USER", "LANG", "PYTHONPATH", "LD_LIBRARY_PATH", "HVD_LIBRARY", "TMPDIR",
             "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
-    code = ("import horovod\n"
-            "from horovod.runner.common.util.env import get_env_rank_and_size\n"
-            "print(horovod.run(get_env_rank_and_size, np=2))\n")
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100,
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT % call)
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=100,
                           check=False)
-    assert done.stdout == "[(0, 2), (1, 2)]\n", done.stderr
+    assert done.stdout == result + "\n", done.stderr

@@ -30,7 +30,8 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dic
     """Runs a function on several ranks of this machine.
 
     Args:
-        func, args, kwargs: what every rank calls; pickled (functions of a notebook need cloudpickle).
+        func, args, kwargs: what every rank calls; pickled. Without cloudpickle, functions of a notebook cannot be sent,
+            and the program is imported by the ranks to find its own: it calls run() below if __name__ == "__main__".
         np, num_proc: number of ranks; 1 if neither is given.
         hosts: None, or this machine: "localhost:4".
         env: environment variables of the ranks besides this process's.
@@ -59,6 +60,7 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dic
     if mpirun is None:
         raise RuntimeError("there is no mpirun to start ranks with; install Open MPI, or use srun --horovod")
     with tempfile.TemporaryDirectory(prefix="horovod-run-") as folder:
+        Path(folder, "main").write_text(str(getattr(sys.modules["__main__"], "__file__", "")), encoding="utf-8")
         Path(folder, "call").write_bytes(_pickler.dumps((func, tuple(args), dict(kwargs or {}))))
         command = [mpirun, "--oversubscribe", "-n", str(count), executable or sys.executable, "-m",
                    "horovod.runner._task", folder]
