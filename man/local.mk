@@ -2,7 +2,7 @@
 # Manual pages, mdoc, kept clean under mandoc -Tlint and groff -ww. horovod(7) is made of its text and the table of settings;
 # hvd(3) is found under the name of every function, too.
 
-dist_man_MANS += man/hvd-info.1 man/hvd-perf.1 man/hvd.3
+dist_man_MANS += man/horovodrun.1 man/hvd-info.1 man/hvd-perf.1 man/hvd.3
 nodist_man_MANS = man/horovod.7
 EXTRA_DIST += man/horovod.7.in man/horovod.awk man/settings.rows
 

@@ -229,5 +229,5 @@ endif
 installcheck-local:
 	@DESTDIR='$(DESTDIR)' libdir='$(libdir)' includedir='$(includedir)' bindir='$(bindir)' mandir='$(mandir)' \
 	  slurmplugindir='$(slurmplugindir)' plugstackdir='$(plugstackdir)' plugin='$(HVD_PLUGIN)' \
-	  programs='$(bin_PROGRAMS)' pages='$(dist_man_MANS) $(nodist_man_MANS)' \
+	  programs='$(bin_PROGRAMS) $(nodist_bin_SCRIPTS)' pages='$(dist_man_MANS) $(nodist_man_MANS)' \
 	  CC='$(CC)' sanitizer='$(HVD_SANITIZER)' version='$(PACKAGE_VERSION)' $(srcdir)/tests/installcheck.sh

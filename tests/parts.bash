@@ -87,8 +87,10 @@ part_ranks() {
   tap env "${mpirun_environment[@]}" bats --tap "${which[@]}" tests/ranks/*.bats
 }
 
-# Every rank runs the whole suite: on one node, and on two that are simulated.
+# horovodrun is one process; of the rest every rank runs the whole suite, on three layouts of nodes.
 part_python() {
+  check 'PyTorch and pytest are there' build-aux/install-deps python || return
+  tap /usr/bin/python3 -B -m pytest -p no:terminal -p no:cacheprovider tests/horovodrun
   need_cluster || return
   tap tests/python/ranks srun 1 2
   tap tests/python/ranks srun 2 2

@@ -36,7 +36,14 @@ dist_hvdelastic_DATA = \
   libhvd/python/horovod/torch/elastic/state.py
 
 hvdrunnerdir = $(hvdpackagedir)/runner
-dist_hvdrunner_DATA = libhvd/python/horovod/runner/__init__.py libhvd/python/horovod/runner/_task.py
+dist_hvdrunner_DATA = \
+  libhvd/python/horovod/runner/__init__.py \
+  libhvd/python/horovod/runner/_config.py \
+  libhvd/python/horovod/runner/_flags.py \
+  libhvd/python/horovod/runner/_hosts.py \
+  libhvd/python/horovod/runner/_local.py \
+  libhvd/python/horovod/runner/_task.py \
+  libhvd/python/horovod/runner/launch.py
 
 hvdrunnercommondir = $(hvdrunnerdir)/common
 dist_hvdrunnercommon_DATA = libhvd/python/horovod/runner/common/__init__.py

@@ -56,3 +56,12 @@ libhvd_tools_hvd_perf_SOURCES = \
 libhvd_tools_hvd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 libhvd_tools_hvd_perf_LDADD = libhvd/tools/libperf.la libhvd/tools/libinfo.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la \
   libhvd/libhvd.la $(MPI_LIBS) -ldl
+
+# A thin start of horovod.runner.launch. Made every time: `make install prefix=…` may name another directory than
+# configure did.
+nodist_bin_SCRIPTS += libhvd/tools/run/horovodrun
+EXTRA_DIST += libhvd/tools/run/horovodrun.in
+CLEANFILES += libhvd/tools/run/horovodrun
+libhvd/tools/run/horovodrun: always
+	$(AM_V_at)$(MKDIR_P) libhvd/tools/run && $(HVD_SUBSTITUTE) $(srcdir)/libhvd/tools/run/horovodrun.in >$@.tmp && \
+	  chmod 755 $@.tmp && mv $@.tmp $@

@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from horovod.runner import _local
+
 try:
     import cloudpickle as _pickler
 except ImportError:
     _pickler = pickle
-
-_LOCAL = {"localhost", "127.0.0.1", os.uname().nodename, os.uname().nodename.split(".")[0]}
 
 
 def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dict[str, Any]] = None,
@@ -52,18 +52,17 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dic
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"np is {count!r}; it is the number of ranks, at least 1")
     for host in (entry.split(":")[0] for entry in (hosts or "localhost").split(",")):
-        if host not in _LOCAL:
+        if not _local.is_this_machine(host):
             raise ValueError(f'"{host}" is another machine; horovod.run() starts ranks on this one. For several '
                              "machines start the program with srun --horovod")
     _refuse_inside_a_job()
     mpirun = shutil.which("mpirun")
     if mpirun is None:
-        raise RuntimeError("there is no mpirun to start ranks with; install Open MPI, or use srun --horovod")
+        raise RuntimeError(_local.NO_MPIRUN)
     with tempfile.TemporaryDirectory(prefix="horovod-run-") as folder:
         Path(folder, "main").write_text(str(getattr(sys.modules["__main__"], "__file__", "")), encoding="utf-8")
         Path(folder, "call").write_bytes(_pickler.dumps((func, tuple(args), dict(kwargs or {}))))
-        command = [mpirun, "--oversubscribe", "-n", str(count), executable or sys.executable, "-m",
-                   "horovod.runner._task", folder]
+        command = [*_local.command(mpirun, count), executable or sys.executable, "-m", "horovod.runner._task", folder]
         if verbose:
             print(" ".join(command), file=sys.stderr)
         status = subprocess.run(command, env=_environment(env, start_timeout), check=False).returncode
@@ -73,7 +72,7 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dic
 
 
 def _refuse_inside_a_job() -> None:
-    if "PMIX_RANK" in os.environ or "OMPI_COMM_WORLD_RANK" in os.environ:
+    if _local.is_rank(os.environ):
         raise RuntimeError("this process is a rank of a job already, so horovod.run() cannot start others; call "
                            "hvd.init() and the function")
     if "SLURM_JOB_ID" in os.environ:
