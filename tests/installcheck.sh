@@ -38,7 +38,7 @@ main() {
       '^(plugin_(name|type|version)|spank_plugin_version|slurm_spank_[a-z_]+)$'
     # A sanitizer has a library of its own, which srun would have to preload.
     [[ -n $sanitizer ]] || check 'the plugin needs libc alone' plugin_needs_libc_alone
-    check 'the line for plugstack.conf names the plugin' plugstack_names_the_plugin
+    check 'the line for plugstack.conf names the plugin and the Python package' plugstack_names_the_plugin
   fi
   printf '1..%d\n' "$number"
   [[ $bad == 0 ]]
@@ -139,7 +139,8 @@ plugstack_names_the_plugin() {
   local word file rest
   read -r word file rest < <(grep -v '^#' "$at$plugstackdir/horovod.conf") || return
   echo "$word $file $rest"
-  [[ $word == optional && -z $rest && $file == "$slurmplugindir/spank_horovod.so" && -r $at$file ]]
+  [[ $word == optional && $file == "$slurmplugindir/spank_horovod.so" && -r $at$file ]] || return
+  [[ $rest == "python-dir=$libdir/horovod/python" && -r $at${rest#*=}/horovod/__init__.py ]]
 }
 
 main
