@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every flag comes to: the tables have each name of each flag of horovodrun 0.28.1."""
 
+import fnmatch
+import re
+from pathlib import Path
+
 import pytest
 from horovod.runner import _config, _flags
 
@@ -125,6 +129,18 @@ def test_every_name_of_every_flag_is_in_the_tables():
     rows = [row[0] for row in SETTINGS + WITHOUT_EFFECT + OWN] + NOT_NEEDED + ELASTIC
     tested = {words(written)[0].split("=")[0] for written in rows} | {"--config-file"}
     assert {name for flag in _flags.FLAGS for name in flag.names} <= tested
+
+
+def test_the_flags_agree_with_the_table_of_settings():
+    table = (Path(__file__).parents[2] / "libhvd" / "base" / "settings.def").read_text()
+    settings = set(re.findall(r'HVD_SETTING\(\w+, "([^"]+)",\s*"([^"]+)"', table))
+    without_effect = re.findall(r'HVD_NO_EFFECT\("([^"]+)"\)', table)
+    assert len(settings) > 15 and len(without_effect) > 15
+    for flag in _flags.FLAGS:
+        if flag.effect == _flags.SETTING:
+            assert (flag.key, flag.variable) in settings, flag
+        elif flag.effect == _flags.NO_EFFECT:
+            assert any(fnmatch.fnmatch(flag.variable, name) for name in without_effect), flag
 
 
 def test_the_last_of_two_that_contradict_each_other_counts():
