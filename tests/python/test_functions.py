@@ -233,7 +233,11 @@ def test_run_refuses_inside_a_job_and_on_other_machines(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     with pytest.raises(RuntimeError, match="srun --horovod python program.py"):
         horovod.run(print)
-    for arguments, text in (({"np": 0}, "at least 1"), ({"hosts": "elsewhere:4"}, '"elsewhere" is another machine')):
+    for arguments, text in (({"np": 0}, "num_proc is 0; .* at least 1"),
+                            ({"hosts": "elsewhere:4"}, '"elsewhere" is another'),
+                            ({"hosts": "elsewhere:many"}, "elsewhere:many"),
+                            ({"hostfile": "/nowhere"}, "cannot be read"),
+                            ({"max_num_proc": 4}, "max_num_proc is for jobs whose size changes")):
         with pytest.raises(ValueError, match=text):
             horovod.run(print, **arguments)
 
