@@ -87,11 +87,14 @@ bool run(const std::vector<Case>& cases, const std::vector<Members>& sets, const
       const std::string wrong = trials.back()->submit();
       if (!wrong.empty()) return complain(cases[i].text() + " " + wrong);
     }
+    bool right = true;
     for (size_t k = 0; k < mine.size(); ++k) {
       const std::string wrong = trials[k]->finish(kDeadlineMs);
-      if (!wrong.empty()) return complain(cases[mine[k]].text() + " " + wrong);
+      // The others' memory is in use until they are done.
+      if (!wrong.empty() && right) right = complain(cases[mine[k]].text() + " " + wrong);
       if (is_for_all(cases[mine[k]])) (*numbers)[mine[k]] = trials[k]->number() >> 1 | 1;
     }
+    if (!right) return false;
   }
   return true;
 }
