@@ -1,6 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # The SPANK plugin: libhvdspank (all but Slurm's entry points; unit tests link it) and spank_horovod.so, made of it.
 
+# What binds ranks to GPUs, cores and NICs: no Slurm in it, so hvd-info has it, too. hwloc is opened at run time.
+noinst_LTLIBRARIES += spank/libbind.la
+spank_libbind_la_SOURCES = \
+  spank/assign.cc \
+  spank/assign.h \
+  spank/bind.cc \
+  spank/bind.h \
+  spank/bind_drawing.cc \
+  spank/bind_environment.cc \
+  spank/bind_environment.h \
+  spank/bind_parts.h \
+  spank/bind_report.cc \
+  spank/bind_report.h \
+  spank/bind_warnings.cc \
+  spank/choose_gpus.cc \
+  spank/choose_nics.cc \
+  spank/cpu_set.cc \
+  spank/cpu_set.h \
+  spank/deal_cores.cc \
+  spank/topology.cc \
+  spank/topology.h \
+  spank/topology_hwloc.cc \
+  spank/topology_hwloc.h \
+  spank/topology_source.cc \
+  spank/topology_tree.cc \
+  spank/topology_tree.h \
+  spank/topology_xml.cc
+spank_libbind_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CPPFLAGS)
+
 EXTRA_DIST += spank/spank_horovod.map spank/horovod.conf.in
 slurmexampledir = $(docdir)
 dist_slurmexample_DATA = spank/cli_filter.lua

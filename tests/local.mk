@@ -38,12 +38,22 @@ tests_unit_unit_SOURCES = \
   tests/unit/agreement_plan.cc \
   tests/unit/agreement_plan.h \
   tests/unit/agreement_test.cc \
+  tests/unit/assign_test.cc \
   tests/unit/batch_property_test.cc \
+  tests/unit/bind_case_test.cc \
+  tests/unit/bind_cases.def \
+  tests/unit/bind_environment_test.cc \
+  tests/unit/bind_node_test.cc \
+  tests/unit/bind_property_test.cc \
+  tests/unit/bind_report_test.cc \
+  tests/unit/bind_words.cc \
+  tests/unit/bind_words.h \
   tests/unit/catch.h \
   tests/unit/control_property_test.cc \
   tests/unit/control_test.cc \
   tests/unit/control_words.cc \
   tests/unit/control_words.h \
+  tests/unit/cpu_set_test.cc \
   tests/unit/description_test.cc \
   tests/unit/ends_test.cc \
   tests/unit/engine_joins_test.cc \
@@ -93,6 +103,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/tcp_wire_test.cc \
   tests/unit/thread_job.cc \
   tests/unit/thread_job.h \
+  tests/unit/topology_test.cc \
   tests/unit/trace_file_test.cc \
   tests/unit/trace_path_test.cc \
   tests/unit/trace_test.cc \
@@ -122,7 +133,7 @@ tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
-tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
+tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) spank/libbind.la $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
 
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.
 check_PROGRAMS += \
