@@ -34,7 +34,7 @@ ROOMS = {
     "libhvd/synchronous.": ["libhvd/hvd.h"],
     "libhvd/hvd.h": [],
     # How a process was started is pure, and hvd-info's answer must be hvd_init's.
-    "libhvd/tools/": ["libhvd/hvd.h", "pmix/launch.h", "spank/bind.h", "spank/topology.h"] + BASE,
+    "libhvd/tools/": ["libhvd/hvd.h", "pmix/launch.h", "spank/bind.h", "spank/bind_environment.h", "spank/bind_report.h"] + BASE,
     "pmix/": BASE,
     "spank/": TOPO,
 }

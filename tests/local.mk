@@ -43,6 +43,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/bind_case_test.cc \
   tests/unit/bind_cases.def \
   tests/unit/bind_environment_test.cc \
+  tests/unit/bind_info_test.cc \
   tests/unit/bind_node_test.cc \
   tests/unit/bind_property_test.cc \
   tests/unit/bind_report_test.cc \

@@ -8,6 +8,8 @@ noinst_LTLIBRARIES += libhvd/tools/libinfo.la libhvd/tools/libperf.la
 libhvd_tools_libinfo_la_SOURCES = \
   libhvd/tools/info/ask.cc \
   libhvd/tools/info/ask.h \
+  libhvd/tools/info/bind.cc \
+  libhvd/tools/info/bind.h \
   libhvd/tools/info/libraries.cc \
   libhvd/tools/info/libraries.h \
   libhvd/tools/info/options.cc \
@@ -21,7 +23,7 @@ libhvd_tools_libinfo_la_SOURCES = \
   libhvd/tools/info/text.cc \
   libhvd/tools/info/text.h
 libhvd_tools_hvd_info_SOURCES = libhvd/tools/info/main.cc
-libhvd_tools_hvd_info_LDADD = libhvd/tools/libinfo.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.la -ldl
+libhvd_tools_hvd_info_LDADD = libhvd/tools/libinfo.la spank/libbind.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.la -ldl
 
 # What unit tests link: no rank and no MPI in it.
 libhvd_tools_libperf_la_SOURCES = \

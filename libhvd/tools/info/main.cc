@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hvd-info: what a program started here would find (it joins no job), or what a running rank does.
+// hvd-info: what a program started here would find (it joins no job), what a running rank does, or
+// what binding would do on a node.
 // Exit status: 0, 1 if something is wrong or the rank could not be asked, 2 for a wrong argument.
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@
 #include "libhvd/base/handoff.h"
 #include "libhvd/hvd.h"
 #include "libhvd/tools/info/ask.h"
+#include "libhvd/tools/info/bind.h"
 #include "libhvd/tools/info/libraries.h"
 #include "libhvd/tools/info/options.h"
 #include "libhvd/tools/info/python.h"
@@ -66,11 +68,24 @@ int show_rank(const Options& options) {
   return say(options.json ? facts->dump() + "\n" : text_of_rank(*facts));
 }
 
+int show_binding(const std::vector<std::string_view>& arguments) {
+  const auto options = parse_bind_options(arguments);
+  if (!options.ok()) return complain(options.status().annotate("bind"), kWrongArgument);
+  if (options->help) return say(bind_usage());
+  const Getenv get = [](const char* name) { return static_cast<const char*>(getenv(name)); };
+  const auto report = preview(*options, name_of_node(options->topology, host_name(get)));
+  if (!report.ok()) return complain(report.status());
+  return say(options->json ? report->dump() + "\n" : text_of_preview(*report));
+}
+
 }  // namespace
 }  // namespace hvd::info
 
 int main(int argc, char** argv) {
   using namespace hvd::info;
+  if (argc > 1 && std::string_view(argv[1]) == "bind") {
+    return show_binding({argv + 2, argv + argc});
+  }
   const auto options = parse_options({argv + 1, argv + argc});
   if (!options.ok()) return complain(options.status(), kWrongArgument);
   switch (options->action) {

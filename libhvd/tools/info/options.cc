@@ -70,10 +70,12 @@ Expected<Options> parse_options(const std::vector<std::string_view>& arguments) 
 std::string usage() {
   return "usage: hvd-info [--json] [--all-ranks]\n"
          "       hvd-info --pid N [--json]\n"
+         "       hvd-info bind [--topology FILE.xml] [--tasks N] ...\n"
          "\n"
          "Without --pid: what was built, what is loaded, and every setting as a program\n"
          "started in the same place would have it, with where it came from. Joins no job.\n"
          "With --pid: what the rank that is process N of this node does.\n"
+         "bind: which GPU, cores and NIC the tasks of a job would get (bind --help).\n"
          "\n"
          "  --pid N       asks a rank that is running\n"
          "  --json        one JSON object on one line\n"
