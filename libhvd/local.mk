@@ -44,8 +44,11 @@ libhvd_libbase_la_SOURCES = \
   libhvd/base/unix_socket.cc \
   libhvd/base/unix_socket.h \
   libhvd/base/wire.h \
+  libhvd/topo/drawing.cc \
   libhvd/topo/layout.cc \
-  libhvd/topo/layout.h
+  libhvd/topo/layout.h \
+  libhvd/topo/places.cc \
+  libhvd/topo/places.h
 
 # data/ control/ coll/ transport/ engine/ trace/ runtime
 libhvd_libcore_la_SOURCES = \

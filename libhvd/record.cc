@@ -49,6 +49,7 @@ std::optional<Record> decode(std::string_view bytes) {
   record.program_mpi.rank = r.i32();
   record.program_mpi.size = r.i32();
   record.again = r.u8() != 0;
+  record.report = r.string();
   record.objection = r.string();
   if (!r.ok()) return std::nullopt;
   return record;
@@ -129,6 +130,7 @@ std::string Record::encode() const {
   w.i32(program_mpi.rank);
   w.i32(program_mpi.size);
   w.u8(again ? 1 : 0);
+  w.string(report);
   w.string(objection);
   return w.take();
 }

@@ -37,6 +37,7 @@ struct Record {
   std::string mpi;  // HOROVOD_MPI
   ProgramMpi program_mpi;
   bool again = false;     // see Bootstrap::again
+  std::string report;     // HOROVOD_INTERNAL_REPORT (handoff.h): what the plugin has bound
   std::string objection;  // why this rank cannot take part; empty if it can
 
   std::string encode() const;

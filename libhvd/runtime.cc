@@ -3,6 +3,7 @@
 // See runtime.h. start() reads as the table of contents of the library.
 #include "libhvd/runtime.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "libhvd/base/handoff.h"
 #include "libhvd/base/sha256.h"
 #include "libhvd/control/tree.h"
+#include "libhvd/topo/places.h"
 #include "libhvd/transport/net/tcp_wire.h"
 #include "libhvd/transport/node_link.h"
 #ifdef HVD_HAVE_MPI
@@ -70,6 +72,7 @@ Expected<std::unique_ptr<Runtime>> Runtime::start(const Getenv& get, bool* excha
   }
   if (!connected.ok()) return connected;
   runtime->bootstrap_->release();
+  runtime->report();
   return runtime;
 }
 
@@ -138,6 +141,7 @@ Status Runtime::meet(const Getenv& get) {
     const Handoff& ours = **handoff;
     apply_origins(ours, &settings_);
     if (ours.own_hostname) record.node = ours.node;
+    if (const char* report = get(kReportVariable)) record.report = report;
     const Status agreed = compare_with_handoff(ours, rank_, bootstrap_->size());
     if (record.objection.empty()) record.objection = agreed.text();
   }
@@ -192,6 +196,20 @@ Status Runtime::connect() {
   parts.about = about();
   engine_ = std::make_unique<Engine>(std::move(parts));
   return ok_status();
+}
+
+// What the plugin has bound on every node, for people or as JSON: rank 0 says it for all.
+void Runtime::report() {
+  std::vector<Json> nodes;
+  for (Record& record : records_) {
+    const std::optional<Json> node = Json::parse(std::exchange(record.report, {}));
+    if (rank_ == 0 && node) nodes.push_back(*node);
+  }
+  if (nodes.empty()) return;
+  nodes = merged_nodes(nodes);
+  const bool json = settings_.text(Setting::kReport) == "json";
+  const std::string text = json ? places_json(nodes).dump() + "\n" : places_text(nodes);
+  fputs(text.c_str(), stderr);
 }
 
 // For hvd-info --pid: what no engine knows. Paths it reads in /proc.

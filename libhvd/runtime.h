@@ -50,6 +50,7 @@ class Runtime {
   Status meet(const Getenv& get);
   Status connect();
   void set_shape(Engine::Parts* parts) const;
+  void report();
   Json about() const;
   Status connect_node(Engine::Parts* parts, Deadline deadline);
   TcpWire::Config tree_config() const;

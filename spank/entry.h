@@ -5,8 +5,8 @@
  * C++, and no exception leaves them.
  *
  * local_*: in srun, sbatch and salloc, as the user. node_*: in the process that becomes a task,
- * as the user. Nothing else of the plugin runs anywhere, above all not in slurmd and slurmstepd:
- * an error or a crash there drains nodes or kills slurmd.
+ * as the user, but for one function that says so. Nothing else of the plugin runs anywhere, above
+ * all not in slurmd and slurmstepd: an error or a crash there drains nodes or kills slurmd.
  */
 #ifndef HVD_SPANK_ENTRY_H
 #define HVD_SPANK_ENTRY_H
@@ -33,6 +33,10 @@ void hvd_local_options_done(void) HVD_NOEXCEPT;
 
 /* srun only: the MPI type is final and the step exists. Ends srun if the type cannot be right. */
 void hvd_local_before_launch(spank_t spank) HVD_NOEXCEPT;
+
+/* In the same child, still as root: remembers whether the user has bound CPUs, which Slurm's own
+ * binding is about to hide. Reads one variable if the option was given; does nothing else. */
+void hvd_node_privileged(spank_t spank, struct spank_option *option) HVD_NOEXCEPT;
 
 /* In the child of slurmstepd just before it executes the task's program. Ends the task if the
  * option was given and cannot be honoured. */

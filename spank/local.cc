@@ -187,6 +187,10 @@ Status option(const char* value) {
     return error(Code::kInvalid, "unknown key \"inherited\"; --horovod=help lists the keys");
   }
   if (request->inherited && state.typed) return ok_status();
+  const auto site = parse_site(state.argc, state.arguments);
+  // An error of the site's own line is told when all options are read.
+  const Status allowed = site.ok() ? allowed_by_site(*request, *site) : ok_status();
+  if (!allowed.ok()) return allowed;
   state.active = !request->off;
   if (request->inherited || !is_srun()) return ok_status();
   state.typed = true;

@@ -8,7 +8,6 @@ spank_libbind_la_SOURCES = \
   spank/assign.h \
   spank/bind.cc \
   spank/bind.h \
-  spank/bind_drawing.cc \
   spank/bind_environment.cc \
   spank/bind_environment.h \
   spank/bind_parts.h \
@@ -40,18 +39,24 @@ HVD_SPANK_LIBRARY =
 
 spank_libhvdspank_la_SOURCES = \
   spank/entry.h \
+  spank/limits.cc \
+  spank/limits.h \
   spank/local.cc \
   spank/node.cc \
+  spank/node_bind.cc \
+  spank/node_bind.h \
   spank/options.cc \
   spank/options.h \
-  spank/python_path.h
+  spank/python_path.h \
+  spank/step_facts.cc \
+  spank/step_facts.h
 spank_libhvdspank_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) -DHVD_PYTHON_DIR='"$(hvdpythondir)"'
 
 spank_spank_horovod_la_SOURCES = spank/plugin.c
 spank_spank_horovod_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 # spank.h's macros declare what Slurm looks up without a visibility of their own; the map hides the rest.
 spank_spank_horovod_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
-spank_spank_horovod_la_LIBADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
+spank_spank_horovod_la_LIBADD = $(HVD_SPANK_LIBRARY) spank/libbind.la libhvd/libbase.la
 spank_spank_horovod_la_DEPENDENCIES = $(spank_spank_horovod_la_LIBADD) spank/spank_horovod.map
 
 # No -z defs: the spank_* and slurm_* symbols come from the process that loads the plugin.

@@ -10,6 +10,7 @@
 // (mpirun's daemons): there the plugin keeps out of the way.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "libhvd/base/parse.h"
 #include "libhvd/topo/layout.h"
 #include "spank/entry.h"
+#include "spank/node_bind.h"
 #include "spank/options.h"
 #include "spank/python_path.h"
 
@@ -80,18 +82,21 @@ std::string node_name(const TaskEnvironment& environment) {
   return name;
 }
 
+void say(const std::string& text) {
+  std::string line = "horovod: " + text.substr(0, 2000);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  slurm_spank_log("%s", line.c_str());
+}
+
 enum class Concerns { kNode, kThisTask };
 
 [[noreturn]] void give_up(spank_t spank, const std::string& why, Concerns whom = Concerns::kNode) {
   int local_task = 0;
   spank_get_item(spank, S_TASK_ID, &local_task);
   if (local_task == 0 || whom == Concerns::kThisTask) {
-    std::string line =
-        "horovod: on " + node_name(TaskEnvironment(spank)) + ": " + why.substr(0, 2000);
-    for (char& c : line) {
-      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-    }
-    slurm_spank_log("%s", line.c_str());
+    say("on " + node_name(TaskEnvironment(spank)) + ": " + why);
   }
   _exit(kExitStatus);
 }
@@ -120,8 +125,8 @@ std::optional<std::string> own_pmix_step(spank_t spank, const TaskEnvironment& e
 }
 
 // Where this task is in the job, from Slurm's mapping; all of Slurm's own numbers must agree.
-// kMismatch: this task's do not.
-Status place(const TaskEnvironment& environment, Handoff* handoff) {
+// kMismatch: this task's do not. [ranks_here]: the ranks on this node.
+Status place(const TaskEnvironment& environment, Handoff* handoff, std::vector<int>* ranks_here) {
   const auto rank = environment.number("SLURM_PROCID");
   if (!rank.ok()) return rank.status();
   const auto pmix_rank = environment.number("PMIX_RANK");
@@ -143,6 +148,9 @@ Status place(const TaskEnvironment& environment, Handoff* handoff) {
     return error(Code::kMismatch, "rank %d of %d does not exist", *rank, layout->size);
   }
   handoff->node = layout->node_of[*rank];
+  for (int one = 0; one < layout->size; ++one) {
+    if (layout->node_of[one] == handoff->node) ranks_here->push_back(one);
+  }
   handoff->placement = {*rank,
                         layout->size,
                         layout->local_rank[*rank],
@@ -156,31 +164,25 @@ Status place(const TaskEnvironment& environment, Handoff* handoff) {
   return ok_status();
 }
 
-// Built-in < site < environment < option. What the environment has stays as it is: its errors are
-// hvd_init's to report.
-Settings merge(const TaskEnvironment& environment, const Settings& site, const Settings& option,
+// Built-in < site < environment < option; what the site has locked is the site's. What the
+// environment has stays as it is: its errors are hvd_init's to report.
+Settings merge(const TaskEnvironment& environment, const Site& site, const Settings& option,
                Handoff* handoff) {
   Settings merged;
   for (const SettingRow& row : setting_rows()) {
-    if (option.origin(row.setting) == Origin::kOption) {
+    if (std::find(site.locked.begin(), site.locked.end(), row.setting) != site.locked.end()) {
+      merged.copy(row.setting, site.settings);
+      handoff->site.push_back(row.setting);
+    } else if (option.origin(row.setting) == Origin::kOption) {
       merged.copy(row.setting, option);
       handoff->option.push_back(row.setting);
-    } else if (site.origin(row.setting) == Origin::kSite && !environment.get(row.variable)) {
-      merged.copy(row.setting, site);
+    } else if (site.settings.origin(row.setting) == Origin::kSite &&
+               !environment.get(row.variable)) {
+      merged.copy(row.setting, site.settings);
       handoff->site.push_back(row.setting);
     }
   }
   return merged;
-}
-
-// python=on, wherever it was said. A value that cannot be read is hvd_init's to complain about.
-bool wants_python(const TaskEnvironment& environment, const Settings& merged) {
-  const SettingRow& row = setting_row(Setting::kPython);
-  const auto said = environment.get(row.variable);
-  if (merged.origin(row.setting) != Origin::kOption && said) {
-    return parse_flag(*said).value_or(1) != 0;
-  }
-  return merged.flag(row.setting);
 }
 
 // So that a script's `import horovod` finds this release. Where it is not installed the task's
@@ -191,22 +193,62 @@ Status offer_package(TaskEnvironment* environment, const std::string& folder) {
   return environment->set(kPythonPath, with_folder_first(folder, path));
 }
 
+// As the program will read them. What cannot be read is hvd_init's to complain about.
+Settings settings_of(const TaskEnvironment& environment) {
+  std::string value;
+  std::vector<Status> bad;
+  return Settings::from_environment(
+      [&](const char* name) -> const char* {
+        value = environment.get(name).value_or("");
+        return value.empty() ? nullptr : value.c_str();
+      },
+      &bad);
+}
+
+// What the user has typed, or exported as SLURM_CPU_BIND: later Slurm writes its own there.
+bool cpus_bound_by_user = false;
+
+void bind_rank(TaskEnvironment* environment, BindPlace place, const Settings& settings) {
+  std::string value;
+  const EnvironmentEditor editor = {[&](const char* name) -> const char* {
+                                      const auto found = environment->get(name);
+                                      value = found.value_or("");
+                                      return found ? value.c_str() : nullptr;
+                                    },
+                                    [&](const std::string& name, const std::string& text) {
+                                      return environment->set(name, text);
+                                    },
+                                    [&](const char* name) { environment->unset(name); }};
+  place.cpus_bound = cpus_bound_by_user;
+  for (const std::string& line : bind_task(place, settings, editor)) say(line);
+}
+
 Status prepare(TaskEnvironment* environment, const std::string& step, const Site& site,
                const Settings& option) {
   Handoff handoff;
   handoff.step = step;
-  const Status placed = place(*environment, &handoff);
+  BindPlace bind_place;
+  const Status placed = place(*environment, &handoff, &bind_place.ranks);
   if (!placed.ok()) return placed;
   const auto hostname = environment->get("HOROVOD_HOSTNAME");
   handoff.own_hostname = !hostname;
   handoff.hostname = hostname ? *hostname : node_name(*environment);
-  const Settings merged = merge(*environment, site.settings, option, &handoff);
+  const Settings merged = merge(*environment, site, option, &handoff);
   for (const auto& [name, value] : handoff_variables(handoff, merged)) {
     const Status status = environment->set(name, value);
     if (!status.ok()) return status;
   }
-  if (!wants_python(*environment, merged)) return ok_status();
-  return offer_package(environment, site.python_dir.empty() ? HVD_PYTHON_DIR : site.python_dir);
+  const Settings settings = settings_of(*environment);
+  if (settings.flag(Setting::kPython)) {
+    const Status offered =
+        offer_package(environment, site.python_dir.empty() ? HVD_PYTHON_DIR : site.python_dir);
+    if (!offered.ok()) return offered;
+  }
+  bind_place.node = node_name(*environment);
+  bind_place.local_rank = handoff.placement.local_rank;
+  bind_place.topology = site.topology;
+  bind_rank(environment, std::move(bind_place), settings);
+  return ok_status();
 }
 
 void run(spank_t spank, uint32_t step_id, const char* value, int argc, char** arguments) {
@@ -225,6 +267,8 @@ void run(spank_t spank, uint32_t step_id, const char* value, int argc, char** ar
   if (!site.ok()) {
     give_up(spank, site.status().text() + "; please tell the administrators of this machine");
   }
+  const Status allowed = allowed_by_site(*request, *site);
+  if (!allowed.ok()) give_up(spank, allowed.text());
   forget_outer_step(&environment);
   const Status status = prepare(&environment, *step, *site, request->settings);
   if (status.ok()) return;
@@ -251,4 +295,13 @@ void hvd_node_task(spank_t spank, struct spank_option* option, int argc,
     slurm_spank_log("horovod: unknown error");
     _exit(hvd::kExitStatus);
   }
+}
+
+void hvd_node_privileged(spank_t spank, struct spank_option* option) noexcept {
+  char* value = nullptr;
+  if (spank_option_getopt(spank, option, &value) != ESPANK_SUCCESS) return;
+  char type[64] = "";
+  const spank_err_t result = spank_getenv(spank, "SLURM_CPU_BIND_TYPE", type, sizeof type);
+  hvd::cpus_bound_by_user =
+      (result == ESPANK_SUCCESS && type[0] != '\0') || result == ESPANK_NOSPACE;
 }

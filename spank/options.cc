@@ -18,6 +18,9 @@ constexpr std::string_view kOff = "off";
 constexpr std::string_view kInherited = "inherited";
 constexpr std::string_view kCliFilter = "cli-filter";
 constexpr std::string_view kPythonDir = "python-dir";
+constexpr std::string_view kEnabled = "enabled";
+constexpr std::string_view kLock = "lock";
+constexpr std::string_view kTopology = "topology";
 
 constexpr size_t kLineWidth = 80;
 constexpr size_t kKeyWidth = 22;
@@ -39,7 +42,8 @@ Status unknown_key(std::string_view key, Origin origin) {
   std::vector<std::string_view> keys;
   for (const SettingRow& row : setting_rows()) keys.emplace_back(row.key);
   if (origin == Origin::kOption) keys.insert(keys.end(), {kHelp, kOff});
-  if (origin == Origin::kSite) keys.insert(keys.end(), {kCliFilter, kPythonDir});
+  if (origin == Origin::kSite)
+    keys.insert(keys.end(), {kCliFilter, kPythonDir, kEnabled, kLock, kTopology});
   std::string text = "unknown key \"" + std::string(key) + "\"";
   const std::string_view near = nearest(key, keys);
   text += near.empty() ? "; --horovod=help lists the keys"
@@ -56,21 +60,55 @@ Status set_item(const Item& item, Origin origin, Settings* settings) {
   const auto setting = setting_by_key(item.key);
   if (!setting) return unknown_key(item.key, origin);
   const SettingRow& row = setting_row(*setting);
-  if (!item.has_value && row.kind != Kind::kFlag) {
+  if (!item.has_value && !row.may_stand_alone()) {
     return error(Code::kInvalid, "key \"%s\" needs a value, as in %s=%s", row.key, row.key,
                  row.default_text[0] != '\0' ? row.default_text : "VALUE");
   }
   return settings->set(*setting, item.has_value ? item.value : "on", origin);
 }
 
-Status set_python_dir(const Item& item, Site* site) {
+// A path on the nodes; the plugstack.conf line is read by whoever starts a job, too.
+Status set_path(const Item& item, const char* example, std::string* path) {
   if (item.value.empty() || item.value[0] != '/' ||
       item.value.find(':') != std::string_view::npos) {
-    return error(Code::kInvalid,
-                 "key \"python-dir\" needs an absolute path without colons, as in "
-                 "python-dir=/opt/horovod/lib/horovod/python");
+    return error(Code::kInvalid, "key \"%s\" needs an absolute path without colons, as in %s=%s",
+                 std::string(item.key).c_str(), std::string(item.key).c_str(), example);
   }
-  site->python_dir = item.value;
+  *path = item.value;
+  return ok_status();
+}
+
+Status set_enabled(const Item& item, Site* site) {
+  if (item.value != "auto" && item.value != "off") {
+    return error(Code::kInvalid, "enabled is \"%s\", not one of auto, off",
+                 std::string(item.value).c_str());
+  }
+  site->enabled = item.value == "auto";
+  return ok_status();
+}
+
+Status set_lock(const Item& item, Site* site) {
+  if (item.value.empty()) {
+    return error(Code::kInvalid, "key \"lock\" needs keys, as in lock=gpu-bind:cpu-bind");
+  }
+  for (std::string_view key : split(item.value, ':')) {
+    const auto setting = setting_by_key(key);
+    if (!setting) return unknown_key(key, Origin::kDefault).annotate("lock");
+    site->locked.push_back(*setting);
+  }
+  return ok_status();
+}
+
+Status set_site_item(const Item& item, Site* site) {
+  if (item.key == kPythonDir) {
+    return set_path(item, "/opt/horovod/lib/horovod/python", &site->python_dir);
+  }
+  if (item.key == kTopology) return set_path(item, "/etc/slurm/node.xml", &site->topology);
+  if (item.key == kEnabled) return set_enabled(item, site);
+  if (item.key == kLock) return set_lock(item, site);
+  if (item.key != kCliFilter) return set_item(item, Origin::kSite, &site->settings);
+  if (item.has_value) return no_value(item.key);
+  site->cli_filter = true;
   return ok_status();
 }
 
@@ -146,18 +184,25 @@ Expected<Site> parse_site(int argc, const char* const* arguments) {
   Site site;
   for (int i = 0; i < argc; ++i) {
     const Item item = split_item(arguments[i]);
-    Status status;
-    if (item.key == kPythonDir) {
-      status = set_python_dir(item, &site);
-    } else if (item.key != kCliFilter) {
-      status = set_item(item, Origin::kSite, &site.settings);
-    } else if (item.has_value) {
-      status = no_value(item.key);
-    }
+    const Status status = set_site_item(item, &site);
     if (!status.ok()) return status.annotate("plugstack.conf");
-    site.cli_filter = site.cli_filter || item.key == kCliFilter;
   }
   return site;
+}
+
+Status allowed_by_site(const Request& request, const Site& site) {
+  if (request.off) return ok_status();
+  if (!site.enabled) {
+    return error(Code::kInvalid,
+                 "this site has switched --horovod off (enabled=off in plugstack.conf)");
+  }
+  for (Setting setting : site.locked) {
+    if (request.settings.origin(setting) != Origin::kOption) continue;
+    const char* key = setting_row(setting).key;
+    return error(Code::kInvalid, "this site does not let users set \"%s\"; it is %s here", key,
+                 site.settings.shown(setting).c_str());
+  }
+  return ok_status();
 }
 
 std::string mark_inherited(const char* value) {

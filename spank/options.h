@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libhvd/base/settings.h"
 #include "libhvd/base/status.h"
@@ -28,11 +29,21 @@ struct Site {
   bool cli_filter = false;
   // "python-dir=DIR": where the package horovod is on the nodes; empty: where configure was told.
   std::string python_dir;
+  // "enabled=off": nobody gets anything from the plugin here.
+  bool enabled = true;
+  // "lock=KEY:KEY": what users cannot change.
+  std::vector<Setting> locked;
+  // "topology=FILE": an XML file of hwloc's instead of what the node says of itself.
+  std::string topology;
   Settings settings;  // defaults overridden by key=value arguments, as Origin::kSite
 };
 
 // kInvalid with the sentence for the administrator.
 Expected<Site> parse_site(int argc, const char* const* arguments);
+
+// kInvalid with the sentence for a user who sets what the site has locked, or asks for what it has
+// switched off.
+Status allowed_by_site(const Request& request, const Site& site);
 
 // An inherited option's value, marked so that it can be told from a typed one. Idempotent.
 std::string mark_inherited(const char* value);

@@ -60,6 +60,13 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[]) {
   return 0;
 }
 
+int slurm_spank_task_init_privileged(spank_t spank, int argc, char *argv[]) {
+  (void)argc;
+  (void)argv;
+  if (spank_context() == S_CTX_REMOTE) hvd_node_privileged(spank, &horovod_option);
+  return 0;
+}
+
 int slurm_spank_task_init(spank_t spank, int argc, char *argv[]) {
   if (spank_context() == S_CTX_REMOTE) hvd_node_task(spank, &horovod_option, argc, argv);
   return 0;

@@ -5,7 +5,7 @@
 EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/python/bench tests/python/ranks
 EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus tests/fuzz/options.cc tests/fuzz/plugstack.cc tests/fuzz/gpus.cc tests/fuzz/topology.cc
 dist-hook:
-	@cd $(srcdir) && cp -p --parents tests/*.sh tests/*.bash tests/*.py tests/*.supp tests/*/*.bash tests/*/*.bats tests/*/*.py tests/*/*/*.py \
+	@cd $(srcdir) && cp -p --parents tests/*.sh tests/*.bash tests/*.py tests/*.supp tests/*/*.bash tests/*/*.bats tests/*/*.py tests/*/*/*.py tests/*/*.xml \
 	  $(abs_builddir)/$(distdir)
 
 if HAVE_CATCH2
@@ -118,8 +118,10 @@ tests_unit_unit_SOURCES += \
   tests/fakes/spank/slurm.cc \
   tests/fakes/spank/slurm.h \
   tests/unit/spank_local_test.cc \
+  tests/unit/limits_test.cc \
   tests/unit/spank_node_test.cc \
-  tests/unit/spank_options_test.cc
+  tests/unit/spank_options_test.cc \
+  tests/unit/step_facts_test.cc
 
 check_PROGRAMS += tests/unit/spank_quiet
 TESTS += tests/unit/spank_quiet
@@ -131,7 +133,7 @@ tests_unit_spank_quiet_SOURCES = \
   tests/fakes/spank/slurm.h \
   tests/unit/spank_quiet.cc
 tests_unit_spank_quiet_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
-tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) libhvd/libbase.la
+tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) spank/libbind.la libhvd/libbase.la
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)

@@ -122,7 +122,7 @@ std::vector<const char*> variables_of_handoff(std::string_view internal) {
   Handoff handoff;
   // What cannot be read was not written by a plugin: nothing in it is to be kept.
   (void)read_internal(internal, &handoff).ok();
-  std::vector<const char*> names = {kHandoffVariable};
+  std::vector<const char*> names = {kHandoffVariable, kReportVariable};
   for (const PlacementRow& row : kPlacement) names.push_back(row.variable);
   if (handoff.own_hostname) names.push_back(kHostname);
   for (Setting setting : handoff.site) names.push_back(setting_row(setting).variable);

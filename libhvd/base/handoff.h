@@ -52,6 +52,10 @@ constexpr const char* kHandoffVariable = "HOROVOD_INTERNAL_HANDOFF";
 // heterogeneous steps.)
 constexpr const char* kRequestedVariable = "HOROVOD_INTERNAL_REQUESTED";
 
+// With --horovod=report: what the plugin has bound on the node, as JSON, in the environment of the
+// task that tells it (the node's first; each one where Slurm has bound the GPUs).
+constexpr const char* kReportVariable = "HOROVOD_INTERNAL_REPORT";
+
 // Given the value of kHandoffVariable: the variables which that hand-off has set and which say
 // nothing about any other step or node. Not among them: what the user has chosen.
 std::vector<const char*> variables_of_handoff(std::string_view internal);

@@ -104,6 +104,18 @@ std::string what_it_should_be(const SettingRow& row) {
   return "not a value";
 }
 
+// "map:0:1" is an instance of "map:A:B:...".
+bool is_numbered(std::string_view text, std::string_view choice) {
+  const size_t colon = choice.find(':');
+  if (colon == std::string_view::npos || text.substr(0, colon + 1) != choice.substr(0, colon + 1)) {
+    return false;
+  }
+  for (std::string_view number : split(text.substr(colon + 1), ':')) {
+    if (!parse_count(number)) return false;
+  }
+  return true;
+}
+
 bool is_list(std::string_view text) {
   if (text.empty()) return true;
   for (std::string_view element : split(text, ':')) {
@@ -164,6 +176,14 @@ const char* origin_text(Origin origin) {
   return "?";
 }
 
+bool SettingRow::may_stand_alone() const {
+  if (kind == Kind::kFlag) return true;
+  for (std::string_view choice : split(choices, ' ')) {
+    if (choice == "on") return true;
+  }
+  return false;
+}
+
 const std::array<SettingRow, kSettingCount>& setting_rows() { return kRows; }
 
 const SettingRow& setting_row(Setting setting) { return kRows[static_cast<size_t>(setting)]; }
@@ -203,7 +223,10 @@ Status Settings::set(Setting setting, std::string_view given, Origin origin) {
     value.text = lower_case(text);
     const auto choices = split(row.choices, ' ');
     bool found = false;
-    for (std::string_view choice : choices) found = found || choice == value.text;
+    for (std::string_view choice : choices) {
+      found = found || (choice == value.text && choice.find(':') == std::string_view::npos) ||
+              is_numbered(value.text, choice);
+    }
     if (!found) {
       const std::string_view near = nearest(value.text, choices);
       return refuse(what_it_should_be(row) +

@@ -51,6 +51,9 @@ struct SettingRow {
   const char* most;     // "" is none
   const char* choices;  // kChoice: separated by blanks
   const char* meaning;
+
+  // A key alone means on.
+  bool may_stand_alone() const;
 };
 
 const SettingRow& setting_row(Setting setting);

@@ -43,6 +43,7 @@ ProgramMpi mpi(ProgramMpi::State state, int rank, int size) {
 TEST_CASE("records say the same to who reads them as to who wrote them") {
   auto job = job_of(3);
   job[1].program_mpi = mpi(ProgramMpi::State::kFunneled, 1, 3);
+  job[0].report = "{\"node\": \"node0\"}";
   const auto records = read_records(encoded(job));
   REQUIRE(records.ok());
   for (size_t rank = 0; rank < job.size(); ++rank) {

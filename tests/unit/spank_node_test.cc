@@ -64,6 +64,7 @@ Result run(const Step& step) {
     fake::call_init_post_opt();
     slurm().option_given = step.given;
     slurm().option_value = step.option;
+    if (fake::call_task_init_privileged() != 0) _exit(97);
     if (fake::call_task_init() != 0) _exit(98);
     for (const auto& [name, value] : slurm().task) printf("%s=%s\n", name.c_str(), value.c_str());
   });
@@ -192,6 +193,23 @@ TEST_CASE("a task finds the package horovod first on its PYTHONPATH, unless pyth
   elsewhere.plugstack = {"python-dir=" + dir + "/none"};
   elsewhere.task["PYTHONPATH"] = "/b";
   CHECK(run(elsewhere).task.at("PYTHONPATH") == "/b");
+}
+
+TEST_CASE("what the site has locked is the site's, whatever the environment says", "[spank]") {
+  Step step;
+  step.plugstack = {"lock=slots:wire", "slots=8"};
+  step.task["HOROVOD_SLOTS"] = "16";
+  step.task["HOROVOD_WIRE"] = "bf16";
+  Result result = run(step);
+  CHECK(result.status == 0);
+  CHECK(result.task.at("HOROVOD_SLOTS") == "8");
+  CHECK(result.task.at("HOROVOD_WIRE") == "none");
+  step.option = "slots=4";  // of a site that has locked it since srun looked
+  result = run(step);
+  CHECK(result.status == 2);
+  step.local_task = 0;
+  CHECK(run(step).err ==
+        "horovod: on node1: this site does not let users set \"slots\"; it is 8 here\n");
 }
 
 TEST_CASE("a bad value in the environment is hvd_init's to report", "[spank]") {

@@ -83,11 +83,16 @@ constexpr const char* kPythonDirText =
     "python-dir=/opt/horovod/lib/horovod/python";
 
 TEST_CASE("the site's line sets defaults and is read strictly", "[spank]") {
-  const char* good[] = {"peer-timeout=30s", "log-hide-time", "cli-filter", "python-dir=/opt/hvd"};
-  const auto site = hvd::parse_site(4, good);
+  const char* good[] = {"peer-timeout=30s",      "log-hide-time", "cli-filter",
+                        "python-dir=/opt/hvd",   "enabled=auto",  "lock=slots:wire",
+                        "topology=/etc/node.xml"};
+  const auto site = hvd::parse_site(7, good);
   REQUIRE(site.ok());
   CHECK(site->cli_filter);
   CHECK(site->python_dir == "/opt/hvd");
+  CHECK(site->enabled);
+  CHECK(site->locked == std::vector<Setting>{Setting::kSlots, Setting::kWire});
+  CHECK(site->topology == "/etc/node.xml");
   CHECK(site->settings.ns(Setting::kPeerTimeout) == 30 * hvd::kNsPerSecond);
   CHECK(site->settings.origin(Setting::kPeerTimeout) == Origin::kSite);
   CHECK(site->settings.origin(Setting::kSlots) == Origin::kDefault);
@@ -105,10 +110,66 @@ TEST_CASE("the site's line sets defaults and is read strictly", "[spank]") {
       {"python-dir", kPythonDirText},
       {"python-dir=lib/python", kPythonDirText},
       {"python-dir=/opt/a:/opt/b", kPythonDirText},
+      {"topology=node.xml",
+       "plugstack.conf: key \"topology\" needs an absolute path without colons, as in "
+       "topology=/etc/slurm/node.xml"},
+      {"enabled=on", "plugstack.conf: enabled is \"on\", not one of auto, off"},
+      {"lock", "plugstack.conf: key \"lock\" needs keys, as in lock=gpu-bind:cpu-bind"},
+      {"lock=gpu-bnid",
+       "plugstack.conf: lock: unknown key \"gpu-bnid\"; did you mean \"gpu-bind\"?"},
   };
   for (const auto& c : bad) {
     INFO(c.argument);
     CHECK(hvd::parse_site(1, &c.argument).status().text() == c.text);
+  }
+}
+
+TEST_CASE("users cannot set what the site has locked, nor anything where it has switched it off",
+          "[spank]") {
+  const char* line[] = {"lock=slots", "slots=8"};
+  const auto locked = hvd::parse_site(2, line);
+  REQUIRE(locked.ok());
+  const char* off_line = "enabled=off";
+  const auto off = hvd::parse_site(1, &off_line);
+  REQUIRE(off.ok());
+  const struct {
+    const char* option;
+    const hvd::Site& site;
+    const char* text;
+  } cases[] = {
+      {"", *locked, ""},
+      {"wire=bf16", *locked, ""},
+      {"slots=8", *locked, "this site does not let users set \"slots\"; it is 8 here"},
+      {"", *off, "this site has switched --horovod off (enabled=off in plugstack.conf)"},
+      {"off", *off, ""},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.option);
+    const auto request = hvd::parse_request(c.option);
+    REQUIRE(request.ok());
+    CHECK(hvd::allowed_by_site(*request, c.site).text() == c.text);
+  }
+}
+
+TEST_CASE("a key whose value may be on stands alone, and GPUs are mapped by numbers", "[spank]") {
+  const struct {
+    const char* option;
+    const char* text;  // of the error
+  } cases[] = {
+      {"report", ""},
+      {"report=json,gpu-bind=map:3:2:1:0", ""},
+      {"gpu-bind=map:0", ""},
+      {"gpu-bind", "key \"gpu-bind\" needs a value, as in gpu-bind=auto"},
+      {"gpu-bind=map:",
+       "gpu-bind is \"map:\", not one of auto, closest, rank, all, none, map:A:B:..."},
+      {"gpu-bind=closet",
+       "gpu-bind is \"closet\", not one of auto, closest, rank, all, none, map:A:B:...; did you "
+       "mean "
+       "closest?"},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.option);
+    CHECK(hvd::parse_request(c.option).status().text() == c.text);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the timeline and of its file share: readers of a trace, and an operation's story.
+// What the tests of the timeline and of its file share: readers of a trace, and an operation's
+// story.
 #pragma once
 
 #include <mutex>

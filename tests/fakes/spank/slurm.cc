@@ -60,6 +60,7 @@ int call_local_user_init() {
   slurm().step_exists = true;
   return call(slurm_spank_local_user_init);
 }
+int call_task_init_privileged() { return call(slurm_spank_task_init_privileged); }
 int call_task_init() { return call(slurm_spank_task_init); }
 
 int call_option(const char* value) {
@@ -68,7 +69,8 @@ int call_option(const char* value) {
 }
 
 int call_every_callback() {
-  return call_init() + call_init_post_opt() + call_local_user_init() + call_task_init();
+  return call_init() + call_init_post_opt() + call_local_user_init() + call_task_init_privileged() +
+         call_task_init();
 }
 
 Outcome in_child(const std::function<void()>& body) {

@@ -44,6 +44,7 @@ int call_init();
 int call_option(const char* value);  // the callback of --horovod as srun, sbatch and salloc call it
 int call_init_post_opt();
 int call_local_user_init();
+int call_task_init_privileged();
 int call_task_init();
 int call_every_callback();  // all of them, those that should do nothing too; the sum
 

@@ -11,7 +11,8 @@
 //   +------------------------------------------------+
 #include <algorithm>
 
-#include "spank/bind_report.h"
+#include "libhvd/base/status.h"
+#include "libhvd/topo/places.h"
 
 namespace hvd {
 namespace {
