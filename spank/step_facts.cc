@@ -96,10 +96,12 @@ StepFacts step_facts(const Getenv& get, int ranks, int local_rank, const CpuSet&
   StepFacts facts;
   facts.ranks = ranks;
   facts.local_rank = local_rank;
-  for (const char* variable : kVisible) {
-    if (facts.tokens.empty()) facts.tokens = text_of(get, variable);
-  }
   facts.step_gpus = text_of(get, "SLURM_STEP_GPUS");
+  // What somebody has exported in a step without GPUs is none of ours.
+  const bool has_gpus = !facts.step_gpus.empty() || !text_of(get, "SLURM_GPUS_ON_NODE").empty();
+  for (const char* variable : kVisible) {
+    if (has_gpus && facts.tokens.empty()) facts.tokens = text_of(get, variable);
+  }
   facts.gpus_bound = binds_gpus(text_of(get, "SLURMD_TRES_BIND"));
   facts.gpus_hidden = facts.gpus_bound && !facts.tokens.empty() && has_own_devices(cgroup);
   facts.own = own;

@@ -20,7 +20,7 @@ parts='
   unit         300  default  unit tests
   ranks        320  default  ranks under mpirun
   python       240  default  the Python package, in jobs of the cluster
-  cluster      490  default  jobs of a throwaway Slurm of four nodes
+  cluster      520  default  jobs of a throwaway Slurm of four nodes
   faults       180  default  ranks that die
   bench        240  all      what Python costs over C, in a job of the cluster
   asan         480  all      random operations of ranks under AddressSanitizer and UBSan

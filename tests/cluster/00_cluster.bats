@@ -156,7 +156,7 @@ END
 
 @test "a batch job runs, and its steps" {
   local out=$HOME_OF_ALICE/batch.out
-  run -0 on_cluster sbatch --wait -N2 -o "$out" --wrap 'srun --mpi=pmix bash -c "echo rank \$PMIX_RANK on \$(hostname)"'
+  run -0 batch_job -N2 -o "$out" --wrap 'srun --mpi=pmix bash -c "echo rank \$PMIX_RANK on \$(hostname)"'
   [ "$(sort "$out")" = "rank 0 on node0"$'\n'"rank 1 on node1" ]
   rm "$out"
 }

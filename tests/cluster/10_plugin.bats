@@ -67,7 +67,7 @@ same() {
 batch() {
   local script=$HOME_OF_ALICE/plugin.sh out=$HOME_OF_ALICE/plugin.out
   printf '%s\n' '#!/bin/bash' "$@" >"$script"
-  on_cluster sbatch --quiet --wait --output="$out" "$script"
+  batch_job --output="$out" "$script"
   cat "$out"
 }
 

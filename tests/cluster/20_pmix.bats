@@ -79,7 +79,7 @@ teardown() {
 }
 
 @test "CONTRACT 3.12: a batch script alone is a job of one rank" {
-  run -0 on_cluster sbatch -Q --wait -N1 -n4 -o "$HOME_OF_ALICE/out" --wrap "$probe exchange"
+  run -0 batch_job -N1 -n4 -o "$HOME_OF_ALICE/out" --wrap "$probe exchange"
   run -0 on_cluster cat "$HOME_OF_ALICE/out"
   rm "$HOME_OF_ALICE/out"
   [ "$output" = "rank 0 of 1 alone: records right" ]

@@ -65,7 +65,7 @@ in_step() {
   printf '%s\n' '#!/bin/bash' '#SBATCH --horovod' '#SBATCH -N2 --ntasks-per-node=2' \
     "#SBATCH -o $HOME_OF_ALICE/ranks.out" "srun $worker place sum" >"$script"
   chmod 755 "$script"
-  run -0 on_cluster sbatch --wait "$script"
+  run -0 batch_job "$script"
   run -0 cat "$HOME_OF_ALICE/ranks.out"
   expect_lines 1 '^3/4 1/2 1/2$'
   expect_lines 4 'sums are right$'

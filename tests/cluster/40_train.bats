@@ -64,7 +64,7 @@ END
 @test "the batch job runs with the option from its #SBATCH line" {
   local out=$HOME_OF_ALICE/job.out script=$HOME_OF_ALICE/job.sbatch
   install -m 644 "$BATS_TEST_DIRNAME/../../examples/job.sbatch" "$script"
-  TRAIN=$train run -0 on_cluster sbatch --wait --output="$out" "$script" --steps 20
+  TRAIN=$train run -0 batch_job --output="$out" "$script" --steps 20
   output=$(<"$out")
   rm "$out" "$script"
   expect_lines 1 "^4 ranks on 2 nodes, batches of 128, 20 steps$"

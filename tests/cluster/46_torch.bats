@@ -35,9 +35,6 @@ on_ranks() {
   [ -z "$stderr" ] || { printf 'stderr: %s\n' "$stderr" && return 1; }
 }
 
-# is_over JOB: sbatch --wait would see it ten seconds later.
-is_over() { [ -z "$(on_cluster squeue --noheader --jobs="$1" 2>/dev/null)" ]; }
-
 # alone EXAMPLE ARGUMENT...: on this machine, as one rank.
 alone() {
   local script=$1
@@ -51,9 +48,8 @@ alone() {
   on_ranks 2 4 train.py --epochs 1 "${learn[@]}"
   expect_lines 1 "^4 ranks, 32 pictures each in a batch, 75 steps an epoch, 1 threads, cpu$"
   expect_lines 1 "^epoch 1/1  step 75/75  loss [0-9.]+  [0-9]+ images/s$"
-  PYTHON=$python TRAIN=$work/train.py OMP_NUM_THREADS=1 run -0 on_cluster sbatch --parsable --output="$out" \
+  PYTHON=$python TRAIN=$work/train.py OMP_NUM_THREADS=1 ON_CLUSTER_SECONDS=100 run -0 batch_job --output="$out" \
     "$work/job_torch.sbatch" --epochs 2 "${learn[@]}"
-  wait_until 100 is_over "$output"
   output=$(<"$out")
   expect_lines 1 "^$work/model.pt: 1 epoch done$"
   expect_lines 0 "^epoch 1/2 "

@@ -26,6 +26,7 @@ on_layout() {
   run -0 on_cluster env HOROVOD_BLOCK_SIZE=64K srun --horovod "${place[@]}" "$operations" "$@"
 }
 
+# bats test_tags=long
 @test "1,500 and more combinations of operation, type, reduction and layout are right: 1 to 8 ranks on 1 to 4 nodes, cyclic and uneven too" {
   local place all=0 here
   for place in "-N1 -n1" "-N1 -n2" "-N1 -n3" "-N1 -n4" "-N2 -n2" "-N2 -n3" "-N2 -n4 --distribution=cyclic" "-N4 -n4" \

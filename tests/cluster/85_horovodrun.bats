@@ -45,11 +45,11 @@ batch() {
     'export HOROVOD_START_TIMEOUT=120' "$@" >"$script"
   chmod 755 "$script" "$program"
   # A busy machine takes long to load PyTorch four times.
-  ON_CLUSTER_SECONDS=150 run "-$status" on_cluster sbatch -Q --wait "$script"
+  ON_CLUSTER_SECONDS=150 run "-$status" batch_job "$script"
   run -0 cat "$HOME_OF_ALICE/launch.out"
 }
 
-# in_job STATUS COMMAND [SALLOC-ARGUMENT...]: in a shell of such a job. `sbatch --wait` takes seconds to see an end.
+# in_job STATUS COMMAND [SALLOC-ARGUMENT...]: in a shell of such a job.
 in_job() {
   run "-$1" on_cluster salloc -Q -N2 --ntasks-per-node=2 "${@:3}" bash -c "$2"
 }

@@ -15,6 +15,20 @@ on_cluster() {
   timeout --kill-after=5 "${ON_CLUSTER_SECONDS:-60}" "$cluster" exec -- "$@"
 }
 
+# batch_job ARGUMENT-OF-SBATCH...: until the job has ended; its exit status. `sbatch --wait` sees that up to ten seconds
+# late.
+batch_job() {
+  local id status
+  id=$(on_cluster sbatch --parsable "$@") || return
+  wait_until "${ON_CLUSTER_SECONDS:-60}" job_has_ended "$id" || return
+  status=$(on_cluster scontrol show job "$id" | sed -n 's/.*ExitCode=\([0-9]*\):.*/\1/p')
+  return "${status:-1}"
+}
+
+job_has_ended() {
+  on_cluster scontrol show job "$1" | grep -Eq 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY) '
+}
+
 # heterogeneous COMMAND...: on_cluster for what starts a heterogeneous step. srun of Slurm 22.05 does not always end when
 # all tasks of one with PMIx have: 2 of 40 to 11 of 60 on a busy machine with --mpi=pmix and no --horovod, where it waits
 # for a start of its components that has been. (ranks/helpers.bash has three_tries.)

@@ -72,7 +72,7 @@ END
 
 @test "hvd-info --json says the same in one object with the promised keys" {
   HOROVOD_SLOTS=8 HOROVOD_FUSION_TRESHOLD=1 run -0 "$info" --json
-  in_json 'sorted(d) == sorted("version layout settings remarks errors libraries built".split())'
+  in_json 'sorted(d) == sorted("version layout settings remarks errors libraries python built".split())'
   in_json 'sorted(d["built"]) == sorted("Slurm PMIx MPI hwloc CUDA sanitizer".split())'
   in_json '[l["name"] for l in d["libraries"]] == "libhvd PMIx MPI CUDA NCCL".split()'
   in_json 'all(sorted(l) == ["name", "path", "version"] for l in d["libraries"])'

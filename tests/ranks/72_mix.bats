@@ -11,7 +11,7 @@ load helpers
 setup() {
   mix=$(build_dir)/tests/ranks/mix
   seed=${HVD_SEED:-$((RANDOM * 32768 + RANDOM))}
-  seeds=$((${HVD_ROUNDS:-500} / 5)) # fewer where a sanitizer makes each of them slow
+  seeds=$((${HVD_ROUNDS:-300} / 5)) # fewer where a sanitizer makes each of them slow
 }
 
 # mix_on "NODE..." COUNT [VARIABLE=VALUE...]: so many seeds; rank i is on the i-th node.
