@@ -33,8 +33,18 @@ part_format() {
 
 part_includes() { tap python3 tests/includes.py; }
 
-# Most of the time of these parts is the compiler's: test programs are not optimised, and know lines alone.
-part_unit() { unit_tests "$build" CXXFLAGS=-g1 HVD_TEST_OPT=-O0; }
+# Most of the time of these parts is the compiler's: test programs are not optimised, and know lines alone. While the unit
+# tests run, which takes one CPU, the programs of the parts to come are compiled.
+quick_tests=(CXXFLAGS=-g1 HVD_OPT=-O1 HVD_TEST_OPT=-O0)
+
+part_unit() {
+  local ahead
+  check 'the unit tests compile' make -C "$build" -j "$jobs" "${quick_tests[@]}" unit-tests || return
+  make -C "$build" "${quick_tests[@]}" test-programs >"$logs/ahead.log" 2>&1 </dev/null &
+  ahead=$!
+  unit_tests "$build" "${quick_tests[@]}"
+  wait "$ahead" # what did not compile is told by the next part
+}
 
 # All of the library by the operations of one test: what a change breaks is seen here before --all sees it.
 part_asan() {
@@ -87,7 +97,7 @@ part_ranks() {
   local which=("${not_long[@]}")
   [[ $mode != all ]] || which=()
   check 'the programs of the tests build' \
-    make -C "$build" -j "$jobs" CXXFLAGS=-g1 HVD_OPT=-O1 HVD_TEST_OPT=-O0 test-programs || return
+    make -C "$build" -j "$jobs" "${quick_tests[@]}" test-programs || return
   tap env "${mpirun_environment[@]}" bats --tap "${which[@]}" tests/ranks/*.bats
 }
 
@@ -347,10 +357,10 @@ need_cluster() {
     return 1
   fi
   [[ $cluster_up == no ]] || return 0
-  check 'the programs of the tests build' make -C "$build" -j "$jobs" test-programs || return
+  check 'the programs of the tests build' make -C "$build" -j "$jobs" "${quick_tests[@]}" test-programs || return
   "$cluster" down >>"$logs/$part.log" 2>&1 # what a crashed run may have left
   cluster_up=yes
-  check 'the cluster comes up' "$cluster" up --cores 1 --prefix "$prefix"
+  check 'the cluster comes up' "$cluster" up --cores 1 --prefix "$prefix" --bind "$build"
 }
 
 cluster_down() {

@@ -50,6 +50,7 @@ cheap() {
   cheap
 }
 
+# bats test_tags=long
 @test "so it does where hwloc is asked and four GPUs are bound" {
   cheap --gres=gpu:4
 }

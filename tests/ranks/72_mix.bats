@@ -34,6 +34,7 @@ mix_on() {
   mix_on "0 0 1 1 2 2 3 3" "$seeds"
 }
 
+# bats test_tags=long
 @test "so they do with few tickets or none, small batches and small blocks" {
   for capacity in 0 4; do
     mix_on "0 0 1 1 2 2 3 3" $((seeds / 5)) HOROVOD_CACHE_CAPACITY=$capacity HOROVOD_FUSION_THRESHOLD=1K \
@@ -41,6 +42,7 @@ mix_on() {
   done
 }
 
+# bats test_tags=long
 @test "so they do on one node, and where ranks are cyclic or uneven" {
   for list in "0 0 0" "0 1 2 3 0 1 2 3" "0 0 0 0 1 2 2"; do
     mix_on "$list" $((seeds / 10)) HOROVOD_CACHE_CAPACITY=20
