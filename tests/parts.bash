@@ -33,9 +33,9 @@ part_format() {
 
 part_includes() { tap python3 tests/includes.py; }
 
-# Most of the time of these parts is the compiler's: test programs are not optimised, and know lines alone. While the unit
-# tests run, which takes one CPU, the programs of the parts to come are compiled.
-quick_tests=(CXXFLAGS=-g1 HVD_OPT=-O1 HVD_TEST_OPT=-O0)
+# Most of the time of these parts is the compiler's: test programs are hardly optimised, and know lines alone. While the
+# unit tests run, which takes one CPU, the programs of the parts to come are compiled.
+quick_tests=(CXXFLAGS=-g1 HVD_OPT=-O1 HVD_TEST_OPT=-O1)
 
 part_unit() {
   local ahead
