@@ -21,6 +21,7 @@
 
 #include "libhvd/base/fd.h"
 #include "libhvd/base/handoff.h"
+#include "libhvd/base/json.h"
 #include "spank/entry.h"
 #include "spank/options.h"
 
@@ -62,11 +63,7 @@ State state;
 
 // One line for the user, without anything that could disturb a terminal or a log.
 void complain(const std::string& text) {
-  std::string line = text.substr(0, 2000);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  slurm_error("horovod: %s", line.c_str());
+  slurm_error("horovod: %s", printable(text.substr(0, kLongestLine)).c_str());
 }
 
 // Before srun's options are read: srun itself sets some of these when it has read those of a

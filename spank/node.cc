@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The node side: runs as the user in the child of slurmstepd that executes the program next, and
-// leaves the rank's numbers and settings in its environment. Trusts nothing that the user's
-// environment could have brought along: a nested step inherits PMIX_* and HOROVOD_* of the step
-// around it.
+// The node side: runs as the user in the child of slurmstepd that executes the program next, leaves
+// the rank's numbers and settings in its environment, and binds it (node_bind.h). Trusts nothing
+// that the user's environment could have brought along: a nested step inherits PMIX_* and HOROVOD_*
+// of the step around it.
 //
 // An error is one line from the node's first task and the end of this task: here srun reports it
 // rightly and no node is drained. The exception is an inherited option in a step without PMIx
@@ -17,6 +17,7 @@
 #include <string>
 
 #include "libhvd/base/handoff.h"
+#include "libhvd/base/json.h"
 #include "libhvd/base/parse.h"
 #include "libhvd/topo/layout.h"
 #include "spank/entry.h"
@@ -83,11 +84,7 @@ std::string node_name(const TaskEnvironment& environment) {
 }
 
 void say(const std::string& text) {
-  std::string line = "horovod: " + text.substr(0, 2000);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  slurm_spank_log("%s", line.c_str());
+  slurm_spank_log("horovod: %s", printable(text.substr(0, kLongestLine)).c_str());
 }
 
 enum class Concerns { kNode, kThisTask };

@@ -11,6 +11,9 @@
 
 namespace hvd {
 
+// Of what the plugin says in one go, in bytes: Slurm's own buffers for a line are not endless.
+constexpr size_t kLongestLine = 2000;
+
 // What a --horovod option asks for. Settings that it gave have Origin::kOption.
 struct Request {
   bool help = false;

@@ -299,4 +299,23 @@ std::string Json::dump() const {
 
 std::optional<Json> Json::parse(std::string_view text) { return Parser(text).all(); }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const size_t length = utf8_length(text);
+    // C0, DEL, and C1 as UTF-8 has it: c2 80 .. c2 9f.
+    const bool control =
+        byte < 0x20 || byte == 0x7f ||
+        (byte == 0xc2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xa0);
+    if (length == 0 || control) {
+      shown += '?';
+    } else {
+      shown.append(text.substr(0, length));
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return shown;
+}
+
 }  // namespace hvd

@@ -68,4 +68,7 @@ std::string json_quoted(std::string_view text);
 // Bytes of the character at the front of `text`; 0 if it is no UTF-8, or there is none.
 size_t utf8_length(std::string_view text);
 
+// Without what a terminal could take for a command. What comes from a program may hold anything.
+std::string printable(std::string_view text);
+
 }  // namespace hvd

@@ -20,14 +20,6 @@ namespace {
 constexpr size_t kLabel = 10;
 constexpr size_t kMostWidth = 120;
 
-std::string plain(std::string_view text) {
-  std::string shown(text);
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return shown;
-}
-
 std::string labelled(std::string label, const std::string& what) {
   label.resize(std::max(kLabel, label.size() + 1), ' ');
   return "    " + label + what;
@@ -79,7 +71,7 @@ void draw_box(const std::string& title, const std::vector<std::string>& lines, s
 }  // namespace
 
 std::string report_drawing(const Json& node) {
-  std::string text = plain(node["node"].text()) + "\n";
+  std::string text = printable(node["node"].text()) + "\n";
   for (const Json& package : node["packages"].items()) {
     std::vector<std::string> lines;
     for (const Json& part : package["parts"].items()) {
@@ -91,13 +83,13 @@ std::string report_drawing(const Json& node) {
       draw_devices(part, &lines);
       if (!part["numa"].is_null()) draw_ranks(node, part["numa"].number(), &lines);
     }
-    for (std::string& line : lines) line = plain(line);
+    for (std::string& line : lines) line = printable(line);
     draw_box(format("package %lld", static_cast<long long>(package["package"].number())), lines,
              &text);
   }
   std::vector<std::string> elsewhere;
   draw_devices(node["elsewhere"], &elsewhere);
-  for (std::string& line : elsewhere) line = plain(line);
+  for (std::string& line : elsewhere) line = printable(line);
   if (!elsewhere.empty()) draw_box("elsewhere", elsewhere, &text);
   return text;
 }

@@ -21,14 +21,6 @@ std::string joined(const Json& list) {
   return text;
 }
 
-// A cell of a table stays in its line, whoever sent it.
-std::string plain(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return text;
-}
-
 constexpr size_t kColumns = 9;
 using Row = std::array<std::string, kColumns>;
 
@@ -62,7 +54,7 @@ std::string report_table(const std::vector<Json>& nodes) {
   for (const Json& node : nodes) {
     for (const Json& rank : node["ranks"].items()) {
       rows.emplace_back(rank["rank"].number(), row_of(node["node"].text(), rank));
-      for (std::string& cell : rows.back().second) cell = plain(std::move(cell));
+      for (std::string& cell : rows.back().second) cell = printable(cell);
     }
   }
   std::stable_sort(rows.begin(), rows.end(),
@@ -89,7 +81,7 @@ std::vector<std::string> report_warnings(const std::vector<Json>& nodes) {
       }
       std::string line = node["node"].text() + ": ";
       if (!ranks.empty()) line += (ranks.size() == 1 ? "rank " : "ranks ") + rank_list(ranks) + " ";
-      lines.push_back(plain(line + warning["text"].text() + "; " + warning["remedy"].text()));
+      lines.push_back(printable(line + warning["text"].text() + "; " + warning["remedy"].text()));
     }
   }
   return lines;

@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "libhvd/base/handoff.h"
+#include "libhvd/base/json.h"
 #include "libhvd/hvd.h"
 #include "libhvd/tools/info/ask.h"
 #include "libhvd/tools/info/bind.h"

@@ -13,7 +13,4 @@ namespace hvd::info {
 std::string text_of_place(const Json& facts);  // hvd-info alone
 std::string text_of_rank(const Json& facts);   // hvd-info --pid
 
-// Without what a terminal could take for a command. What comes from a program may hold anything.
-std::string printable(std::string_view text);
-
 }  // namespace hvd::info
