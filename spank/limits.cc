@@ -45,8 +45,10 @@ Limits limits_here() {
 
 std::vector<BindWarning> limit_warnings(const Limits& limits, const Topology& topology, int ranks) {
   std::vector<BindWarning> warnings;
+  std::vector<int> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
   if (limits.locked_bytes < kLockedBytes && registers_memory(topology)) {
-    warnings.push_back({{},
+    warnings.push_back({all,
                         format("may lock no more than %s of memory, which network cards need",
                                size_text(limits.locked_bytes).c_str()),
                         "ulimit -l unlimited before srun, or LimitMEMLOCK=infinity for slurmd"});
@@ -59,7 +61,7 @@ std::vector<BindWarning> limit_warnings(const Limits& limits, const Topology& to
   }
   const int64_t needed = kSharedBytesOfRank * ranks;
   if (limits.shared_bytes < needed) {
-    warnings.push_back({{},
+    warnings.push_back({all,
                         format("have %s free in /dev/shm, less than %s",
                                size_text(limits.shared_bytes).c_str(), size_text(needed).c_str()),
                         "remove what is left there, or give it more (a container: --shm-size)"});

@@ -99,7 +99,7 @@ Status bind_or_explain(const BindPlace& place, const Settings& settings, const S
   if (facts.gpus_hidden && place.local_rank == 0) {
     told.warnings.push_back(
         {{},
-         "each see their own GPU alone, because Slurm keeps the others from them",
+         "the ranks see GPUs of their own alone, because Slurm keeps the others from them",
          "--gpus-per-node=N, or --gpu-bind=none beside --gpus-per-task, lets "
          "them reach each other directly"});
   }
