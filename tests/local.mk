@@ -84,6 +84,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/parse_test.cc \
   tests/unit/perf_pattern_test.cc \
   tests/unit/perf_test.cc \
+  tests/unit/places_test.cc \
   tests/unit/plan_property_test.cc \
   tests/unit/plan_test.cc \
   tests/unit/processes.h \

@@ -2,6 +2,8 @@
 //
 // The plugin on a node: what a task's program will find in its environment, and how it ends when
 // that cannot be right.
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,8 +43,21 @@ struct Step {
 struct Result {
   int status;
   std::string err;
-  Environment task;  // afterwards, if status is 0
+  Environment task;       // afterwards, if status is 0
+  std::vector<int> cpus;  // where it runs then
 };
+
+// Of this process, in ascending order.
+std::vector<int> own_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
 
 // Runs the callbacks as slurmstepd does in the child that becomes the task.
 Result run(const Step& step) {
@@ -66,10 +81,17 @@ Result run(const Step& step) {
     slurm().option_value = step.option;
     if (fake::call_task_init_privileged() != 0) _exit(97);
     if (fake::call_task_init() != 0) _exit(98);
+    for (const int cpu : own_cpus()) printf("%d ", cpu);
+    printf("\n");
     for (const auto& [name, value] : slurm().task) printf("%s=%s\n", name.c_str(), value.c_str());
   });
-  Result result = {outcome.status, outcome.err, {}};
-  for (size_t at = 0; at < outcome.out.size();) {
+  Result result = {outcome.status, outcome.err, {}, {}};
+  const size_t first_line = outcome.out.find('\n');
+  if (first_line == std::string::npos) return result;
+  for (size_t at = 0; at < first_line; at = outcome.out.find(' ', at) + 1) {
+    result.cpus.push_back(atoi(&outcome.out[at]));
+  }
+  for (size_t at = first_line + 1; at < outcome.out.size();) {
     const size_t end = outcome.out.find('\n', at);
     const std::string line = outcome.out.substr(at, end - at);
     result.task[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
@@ -193,6 +215,85 @@ TEST_CASE("a task finds the package horovod first on its PYTHONPATH, unless pyth
   elsewhere.plugstack = {"python-dir=" + dir + "/none"};
   elsewhere.task["PYTHONPATH"] = "/b";
   CHECK(run(elsewhere).task.at("PYTHONPATH") == "/b");
+}
+
+// Two packages of one core each, at the first two CPUs of this process; a GPU and a card at each,
+// the first in PCI order at the second.
+std::string two_packages(int first, int second) {
+  std::string xml =
+      "<?xml version=\"1.0\"?><topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" "
+      "cpuset=\"CPUS\">";
+  char text[1024];
+  unsigned all = 0;
+  const struct { int package, cpu, bus; } packages[] = {{0, first, 0x81}, {1, second, 1}};
+  for (const auto& p : packages) {
+    const unsigned mask = 1U << p.cpu;
+    all |= mask;
+    snprintf(text, sizeof text,
+             "<object type=\"Package\" os_index=\"%d\" cpuset=\"0x%x\">"
+             "<object type=\"NUMANode\" os_index=\"%d\" cpuset=\"0x%x\" nodeset=\"0x%x\"/>"
+             "<object type=\"Core\" os_index=\"%d\" cpuset=\"0x%x\">"
+             "<object type=\"PU\" os_index=\"%d\" cpuset=\"0x%x\"/></object>"
+             "<object type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" "
+             "bridge_pci=\"0000:[%02x-%02x]\">"
+             "<object type=\"PCIDev\" pci_busid=\"0000:%02x:00.0\" "
+             "pci_type=\"0302 [10de:1db1] [0000:0000] a1\"/></object></object>",
+             p.package, mask, p.package, mask, 1U << p.package, p.cpu, mask, p.cpu, mask,
+             p.bus & 0x80, p.bus | 0x7f, p.bus);
+    xml += text;
+  }
+  snprintf(text, sizeof text, "0x%x", all);
+  xml.replace(xml.find("CPUS"), 4, text);
+  return xml + "</object></topology>";
+}
+
+TEST_CASE("a task runs beside its GPU, unless it or the site has no wish, or srun has bound it",
+          "[spank]") {
+  const std::vector<int> here = own_cpus();
+  if (here.size() < 2 || here[1] > 30) {
+    WARN("this machine lets the test run on one CPU alone: nowhere to bind to");
+    return;
+  }
+  const int first = here[0];
+  const int second = here[1];
+  hvd::test::Folder folder;
+  FILE* file = fopen(folder.file("node.xml").c_str(), "w");
+  REQUIRE(file != nullptr);
+  fputs(two_packages(first, second).c_str(), file);
+  REQUIRE(fclose(file) == 0);
+
+  const struct {
+    const char* option;
+    int local_rank;
+    Environment more;
+    std::string gpus;
+    std::vector<int> cpus;
+  } cases[] = {
+      // Local rank 0 gets GPU 0, which is at the second CPU: ties go by PCI order.
+      {"", 0, {}, "0,1", {second}},
+      {"", 1, {}, "0,1", {first}},
+      {"gpu-bind=map:1:0", 0, {}, "1,0", {first}},
+      {"cpu-bind=none", 0, {}, "0,1", here},
+      {"gpu-bind=none,cpu-bind=none", 1, {}, "0,1", here},
+      {"", 0, {{"SLURM_CPU_BIND_TYPE", "none"}}, "0,1", here},
+      {"", 1, {{"SLURMD_TRES_BIND", "gpu:per_task:1"}}, "0,1", here},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.option, c.local_rank);
+    Step step;
+    step.option = c.option;
+    step.plugstack = {"topology=" + folder.file("node.xml")};
+    step.task = with(with(step.task, {{"CUDA_VISIBLE_DEVICES", "0,1"},
+                                      {"SLURM_STEP_GPUS", "0,1"},
+                                      {"SLURM_LOCALID", std::to_string(c.local_rank)},
+                                      {"SLURM_PROCID", std::to_string(2 + c.local_rank)},
+                                      {"PMIX_RANK", std::to_string(2 + c.local_rank)}}),
+                     c.more);
+    const Result result = run(step);
+    CHECK(result.status == 0);
+    CHECK(result.task.at("CUDA_VISIBLE_DEVICES") == c.gpus);
+    CHECK(result.cpus == c.cpus);
+  }
 }
 
 TEST_CASE("what the site has locked is the site's, whatever the environment says", "[spank]") {
