@@ -39,10 +39,10 @@ quick_tests=(CXXFLAGS=-g1 HVD_OPT=-O1 HVD_TEST_OPT=-O1)
 
 part_unit() {
   local ahead
-  check 'the unit tests compile' make -C "$build" -j "$jobs" "${quick_tests[@]}" unit-tests || return
+  build_unit_tests "$build" "${quick_tests[@]}" || return
   make -C "$build" "${quick_tests[@]}" test-programs >"$logs/ahead.log" 2>&1 </dev/null &
   ahead=$!
-  unit_tests "$build" "${quick_tests[@]}"
+  run_unit_tests "$build"
   wait "$ahead" # what did not compile is told by the next part
 }
 
@@ -55,8 +55,8 @@ part_asan() {
 }
 
 part_asan-unit() {
-  configure_asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-    unit_tests "$build/asan" "${quickly[@]}"
+  configure_asan && build_unit_tests "$build/asan" "${quickly[@]}" &&
+    ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_unit_tests "$build/asan"
 }
 
 part_asan-ranks() {
@@ -337,11 +337,15 @@ manuals_are_clean() {
   return "$bad"
 }
 
-# unit_tests DIR VARIABLE=VALUE...: what `make check` runs there; the variables are make's.
-unit_tests() {
-  local dir=$1 program
+# build_unit_tests DIR VARIABLE=VALUE..., run_unit_tests DIR: what `make check` runs there; the variables are make's.
+build_unit_tests() {
+  local dir=$1
   shift
-  check "the unit tests build in ${dir#"$root/"}" make -C "$dir" -j "$jobs" "$@" unit-tests || return
+  check "the unit tests build in ${dir#"$root/"}" make -C "$dir" -j "$jobs" "$@" unit-tests
+}
+
+run_unit_tests() {
+  local dir=$1 program
   for program in $(make -s -C "$dir" list-unit-tests | sed -n 's/^unit-tests: //p'); do
     if [[ $program == */unit ]]; then
       catch "$dir/$program"
