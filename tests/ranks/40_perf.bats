@@ -76,7 +76,7 @@ right_on() {
 }
 
 @test "a step beside MPI, one by one and as one copy, is right on both sides" {
-  run -0 ranks 2 "$perf" step --model resnet50 --rounds 1 --iterations 1 --warmup 0 --compare mpi --json "$json"
+  run -0 ranks_twice_connected 2 "$perf" step --model resnet50 --rounds 1 --iterations 1 --warmup 0 --compare mpi --json "$json"
   expect_lines 1 'MPI time +MPI fused +ratio$'
   in_json 'd["results"][0]["peer_time_us"] == min(d["results"][0]["peer_one_by_one_us"], d["results"][0]["peer_fused_us"])'
   in_json 'd["results"][0]["ratio"] > 0 and d["results"][0]["overlap"] is None'
@@ -88,7 +88,7 @@ right_on() {
 }
 
 @test "beside MPI, which the program starts after hvd_init, both are right and the ratio is MPI's time over ours" {
-  run -0 ranks 2 "$perf" allreduce --min 4K --max 1M "${quick[@]}" --compare mpi --json "$json"
+  run -0 ranks_twice_connected 2 "$perf" allreduce --min 4K --max 1M "${quick[@]}" --compare mpi --json "$json"
   expect_lines 1 "MPI time  ratio$"
   expect_lines 5 "^ +[0-9]+ +[0-9]+  float32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +0 +[0-9.]+ +[0-9.]+$"
   in_json 'len(d["results"]) == 5'
@@ -100,7 +100,7 @@ right_on() {
   for operation in allgather broadcast alltoall reducescatter barrier; do
     sizes=(--max 64K)
     [[ $operation != barrier ]] || sizes=()
-    run -0 ranks 3 "$perf" "$operation" "${sizes[@]}" "${quick[@]}" --compare mpi --json "$json"
+    run -0 ranks_twice_connected 3 "$perf" "$operation" "${sizes[@]}" "${quick[@]}" --compare mpi --json "$json"
     in_json 'all(r["wrong"] == 0 and r["peer_time_us"] > 0 for r in d["results"])'
   done
 }

@@ -35,8 +35,9 @@ combinations() {
 }
 
 # ranks_twice_connected N PROGRAM...: ranks for a program that parts from mpirun's PMIx server and connects to it again,
-# as one does that uses MPI and horovod after each other. The server of OpenPMIx 4.2.2 sometimes forgets to tell such a
-# process that a fence is over: 1 of 60 on a busy machine, in a program of PMIx and MPI alone, too.
+# as one does that uses MPI and horovod after each other (hvd-perf --compare mpi). The server of OpenPMIx 4.2.2 sometimes
+# forgets to tell such a process that a fence is over: 1 of 60, in a program of PMIx and MPI alone, too. Of three such
+# ranks one then sleeps in MPI_Init for ever, and the others in the first MPI_Comm_dup.
 ranks_twice_connected() {
   RANKS_SECONDS=25 three_tries ranks "$@"
 }
