@@ -61,11 +61,13 @@ std::vector<StepGpu> find_gpus(const Topology& topology, std::string_view tokens
 
 struct BindRequest {
   int ranks = 1;              // of this step on this node
+  int first_rank = 0;         // the local rank of the first: another where one is bound alone
   CpuSet cpus;                // those of the step on this node
   std::vector<StepGpu> gpus;  // those of the step on this node, in Slurm's order
   // What is explicit is not changed. One element for each rank, or none at all.
   std::vector<CpuSet> masks;                // --cpu-bind: the CPUs that Slurm has given to each
   std::vector<std::vector<int>> rank_gpus;  // --gpu-bind: positions in `gpus` that each one sees
+  bool gpus_hidden = false;                 // a device cgroup keeps each rank from the others' GPUs
   GpuChoice gpu;
   CpuPolicy cpu = CpuPolicy::kAuto;
   NicPolicy nic = NicPolicy::kAuto;

@@ -112,6 +112,15 @@ void find_crowded_gpus(const BindRequest& request, const Binding& binding,
 
 void find_unknown_gpus(const BindRequest& request, const Topology& topology,
                        std::vector<BindWarning>* warnings) {
+  // Such a rank counts its own from 0.
+  if (request.gpus_hidden) {
+    warnings->push_back({{},
+                         "the ranks see GPUs of their own alone, because Slurm keeps the others "
+                         "from them",
+                         "--gpus-per-node=N, or --gpu-bind=none beside --gpus-per-task, lets them "
+                         "reach each other directly"});
+    return;
+  }
   std::string unknown;
   for (const StepGpu& gpu : request.gpus) {
     // Where an instance of MIG is only the driver knows.

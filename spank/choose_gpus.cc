@@ -4,7 +4,8 @@
 // has two ranks more than another. First the policy gives every rank its GPUs, then they become a
 // list. One list serves all ranks if entry `local rank` (modulo its length, as scripts and libhvd
 // count) is right for each of them; that is better than a GPU alone, because programs that call
-// set_device(local_rank) work, and peers stay visible for NVLink and CUDA IPC.
+// set_device(local_rank) work, and peers stay visible for NVLink and CUDA IPC. What Slurm has bound
+// is counted in the same way: of a list of several a script takes entry `local rank`.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -240,6 +241,11 @@ void give_decided(const Chooser& chooser, const BindRequest& request,
 Status choose_gpus(const Topology& topology, const BindRequest& request, Binding* binding) {
   if (!request.rank_gpus.empty()) {
     give_own(request.rank_gpus, binding);
+    for (size_t rank = 0; rank < binding->ranks.size(); ++rank) {
+      RankPlace& its = binding->ranks[rank];
+      const size_t slot = static_cast<size_t>(request.first_rank) + rank;
+      if (!its.visible.empty()) its.gpu = its.visible[slot % its.visible.size()];
+    }
     return ok_status();
   }
   if (request.gpus.empty()) return ok_status();

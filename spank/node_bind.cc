@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "libhvd/base/fd.h"
@@ -96,17 +97,14 @@ Status bind_or_explain(const BindPlace& place, const Settings& settings, const S
       alone ? std::vector<int>{place.ranks[static_cast<size_t>(place.local_rank)]} : place.ranks;
   if (!alone && place.local_rank != 0) return ok_status();  // one speaks for the node
   Binding told = *binding;
-  if (facts.gpus_hidden && place.local_rank == 0) {
-    told.warnings.push_back(
-        {{},
-         "the ranks see GPUs of their own alone, because Slurm keeps the others from them",
-         "--gpus-per-node=N, or --gpu-bind=none beside --gpus-per-task, lets "
-         "them reach each other directly"});
-  }
   if (place.local_rank == 0) {
     for (BindWarning& one : limit_warnings(limits_here(), *topology, facts.ranks)) {
       told.warnings.push_back(std::move(one));
     }
+  } else {  // what concerns all is said by the node's first
+    told.warnings.erase(std::remove_if(told.warnings.begin(), told.warnings.end(),
+                                       [](const BindWarning& one) { return one.ranks.empty(); }),
+                        told.warnings.end());
   }
   const Json report = report_of(place.node, ranks, *topology, *request, told);
   if (settings.text(Setting::kReport) != "off") {

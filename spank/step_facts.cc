@@ -156,6 +156,8 @@ Expected<BindRequest> request_of(const StepFacts& facts, const Topology& topolog
   request.gpus = find_gpus(topology, facts.tokens, facts.step_gpus);
   if (!facts.gpus_bound) return request;
   request.ranks = 1;
+  request.first_rank = facts.local_rank;
+  request.gpus_hidden = facts.gpus_hidden;
   request.cpus = facts.own;
   request.masks = {facts.own};
   request.cpu = CpuPolicy::kNone;

@@ -6,10 +6,11 @@
 # 1 are at CPU 1, 2 and 3 at CPU 0. The nodes of the test run have one CPU each: node0 CPU 0, node1 CPU 1.
 #
 # shellcheck disable=SC2016 # what is quoted is for the tasks' shells
-# shellcheck disable=SC2154 # variables of bats
+# shellcheck disable=SC2034,SC2154 # variables of bats and for binding.bash
 
 load helpers
 load ../ranks/helpers
+load binding
 
 plugstack=$cluster_dir/etc/slurm/plugstack.conf
 xml=$cluster_dir/four_gpus.xml
@@ -33,16 +34,11 @@ teardown() {
   assert_cluster_as_it_was
 }
 
-same() { diff <(echo "$1") <(echo "$output") >&2; }
-
 # site ARGUMENT...: what the site writes, besides the topology.
 site() {
   [[ -e $plugstack.kept ]] || cp "$plugstack" "$plugstack.kept"
   sed "s|spank_horovod.so.*|& topology=$xml $*|" "$plugstack.kept" >"$plugstack"
 }
-
-# tasks ARGUMENT-OF-SRUN...: what each task sees, in order; the plugin's lines are in $said.
-tasks() { on_cluster srun "$@" bash -c "$show" 2>"$said" | sort; }
 
 @test "a step without GPUs has nothing of them, and is bound to nothing" {
   run -0 tasks --horovod -w node0 -n2
@@ -114,6 +110,27 @@ tasks() { on_cluster srun "$@" bash -c "$show" 2>"$said" | sort; }
   run -0 tasks --horovod -w node0 -n2 --gres=gpu:4 --gpu-bind=none
   same '0 none none
 1 none none'
+}
+
+@test "the report says which GPU each rank has, however it was asked for" {
+  local asked want
+  while IFS='|' read -r asked want; do
+    # shellcheck disable=SC2086 # several arguments
+    run -0 placed -w node0 -n2 $asked
+    diff <(tr ';' '\n' <<<"$want") <(echo "$output") >&2 || { echo "$asked" >&2 && return 1; }
+  done <<'END'
+|0 0 - -;1 1 - -
+--gres=gpu:4|0 0 2 0000:81:00.0;1 1 3 0000:82:00.0
+--gpus=3|0 0 0 0000:01:00.0;1 1 2 0000:81:00.0
+--gpus-per-task=1|0 0 0 0000:01:00.0;1 1 1 0000:02:00.0
+--gpus-per-task=2|0 0 0 0000:01:00.0;1 1 3 0000:82:00.0
+--ntasks-per-gpu=1|0 0 0 0000:01:00.0;1 1 1 0000:02:00.0
+--gres=gpu:4 --gpu-bind=map_gpu:3,1|0 0 3 0000:82:00.0;1 1 1 0000:02:00.0
+--gres=gpu:4 --gpu-bind=mask_gpu:0x3,0xc|0 0 0 0000:01:00.0;1 1 3 0000:82:00.0
+--gres=gpu:4 --gpu-bind=per_task:1|0 0 0 0000:01:00.0;1 1 1 0000:02:00.0
+--gres=gpu:4 --gpu-bind=closest|0 0 0 0000:01:00.0;1 1 1 0000:02:00.0
+--gres=gpu:4 --gpu-bind=none|0 0 - -;1 1 - -
+END
 }
 
 @test "what will hurt is a line with the way out, from the node's first task" {

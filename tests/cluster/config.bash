@@ -6,9 +6,10 @@
 # It reads that script's variables.
 # shellcheck disable=SC2154
 
-readonly network=10.77.0
+readonly network=10.77.0 cgroups=/run/cgroup
 
-# What a cluster test may have to change. CPU binding, for one, needs task/affinity and real CPUs.
+# What a cluster test may have to change. CPU binding, for one, needs task/affinity and real CPUs; task/cgroup keeps a
+# job's, and with --gpus-per-task a task's, hands off other GPUs than its own.
 task_plugin=${HVD_CLUSTER_TASK_PLUGIN:-task/none}
 
 write_config() {
@@ -25,6 +26,7 @@ write_config() {
 
   write_slurm_conf >"$state/etc/slurm/slurm.conf"
   write_gres_conf >"$state/etc/slurm/gres.conf"
+  ! has_device_cgroups || write_cgroup_conf >"$state/etc/slurm/cgroup.conf"
   write_plugstack_conf >"$state/etc/slurm/plugstack.conf"
   options >"$state/options"
 }
@@ -92,6 +94,13 @@ END
 
 write_gres_conf() {
   ((gpus == 0)) || printf 'Name=gpu File=%s\n' "$(range /run/gpu "$gpus")"
+}
+
+has_device_cgroups() { [[ $task_plugin == *task/cgroup* ]]; }
+
+write_cgroup_conf() {
+  printf '%s\n' CgroupPlugin=cgroup/v1 "CgroupMountpoint=$cgroups" ConstrainDevices=yes ConstrainCores=no \
+    ConstrainRAMSpace=no
 }
 
 write_plugstack_conf() {

@@ -90,7 +90,7 @@ TEST_CASE("bind: what Slurm has bound stays, and cores follow it") {
   request.rank_gpus = {{3}, {0, 1}};
   const auto binding = bind(topology, request);
   REQUIRE(binding.ok());
-  CHECK(test::shown(request, *binding) == "3(3) 4-7; 0(0,1) 0-3");
+  CHECK(test::shown(request, *binding) == "3(3) 4-7; 1(0,1) 0-3");
   CHECK_FALSE(binding->sets_gpus);
   CHECK(binding->sets_cpus);
 }

@@ -43,6 +43,26 @@ TEST_CASE("report: a table in the order of ranks") {
   CHECK(report_warnings({first, second}).empty());
 }
 
+TEST_CASE("report: a rank that is bound alone keeps its local rank") {
+  const Topology topology = test::node_of({2, 1, 4, 1, {0, 1}, {}});
+  BindRequest request = test::request_of(topology, 1, "1");
+  request.first_rank = 3;
+  CHECK(report_table({report("n", {7}, topology, request)}) ==
+        "node  local rank  rank  GPU  PCI id        model  NUMA node  cores: CPUs  NIC\n"
+        "n     3           7     1    0000:02:00.0  Test   1          4: 4-7       -\n");
+}
+
+TEST_CASE("report: a GPU that a cgroup hides the number of is not called lost") {
+  const Topology topology = test::node_of({2, 1, 4, 1, {0, 1}, {}});
+  BindRequest request = test::request_of(topology, 1, "0");
+  request.gpus[0].gpu = -1;
+  request.gpus_hidden = true;
+  CHECK(report_warnings({report("n1", {0}, topology, request)}) ==
+        Lines{"n1: the ranks see GPUs of their own alone, because Slurm keeps the others from "
+              "them; --gpus-per-node=N, or --gpu-bind=none beside --gpus-per-task, lets them "
+              "reach each other directly"});
+}
+
 TEST_CASE("report: a node without GPU and NIC") {
   const Topology topology = test::node_of({1, 1, 2, 2, {}, {}});
   CHECK(report_table({report("n", {0}, topology, test::request_of(topology, 1, ""))}) ==

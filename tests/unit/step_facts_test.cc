@@ -159,6 +159,8 @@ TEST_CASE("the GPUs of a step as Slurm lists them", "[bind]") {
     REQUIRE(request.ok());
     CHECK(request->ranks == c.ranks);
     CHECK(where(*request) == c.gpus);
+    CHECK(request->first_rank == (c.bound ? 1 : 0));
+    CHECK(request->gpus_hidden == c.hidden);
     CHECK(has_work(facts, Settings()) == !c.gpus.empty());
   }
 }
