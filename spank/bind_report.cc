@@ -110,8 +110,9 @@ Json report_of(const std::string& node, const std::vector<int>& ranks, const Top
                const BindRequest& request, const Binding& binding) {
   Json places = Json::array();
   for (size_t i = 0; i < binding.ranks.size(); ++i) {
-    Json place = Json::object().set("rank", i < ranks.size() ? Json(ranks[i]) : Json());
-    place.set("local_rank", request.first_rank + static_cast<int>(i));
+    const size_t local = static_cast<size_t>(request.first_rank) + i;
+    Json place = Json::object().set("rank", local < ranks.size() ? Json(ranks[local]) : Json());
+    place.set("local_rank", local);
     const Json rest = rank_json(topology, request, binding.ranks[i]);
     for (const auto& [key, value] : rest.members()) place.set(key, value);
     places.add(std::move(place));

@@ -17,7 +17,7 @@ namespace hvd {
 //  "numa", "cores", "cpus", "nics": [names], "distance"}], "warnings": [{"ranks", "text",
 //  "remedy"}], "packages": [{"package", "cpus", "parts": [{"numa", "cpus", "cores", "gpus":
 //  [{"pci", "model", "token"}], "nics": [{"name", "fabric"}]}]}], "elsewhere": {"gpus", "nics"}}
-// [ranks]: the job's number of each local rank.
+// [ranks]: the job's number of each local rank of the node, whether bound here or not.
 Json report_of(const std::string& node, const std::vector<int>& ranks, const Topology& topology,
                const BindRequest& request, const Binding& binding);
 

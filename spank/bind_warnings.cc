@@ -155,6 +155,9 @@ std::vector<BindWarning> find_trouble(const Topology& topology, const BindReques
   find_far_gpus(topology, request, binding, &warnings);
   find_few_cores(topology, binding, &warnings);
   find_shared_cores(topology, request, binding, &warnings);
+  for (BindWarning& warning : warnings) {
+    for (int& rank : warning.ranks) rank += request.first_rank;
+  }
   return warnings;
 }
 

@@ -20,6 +20,8 @@
 namespace hvd {
 namespace {
 
+constexpr int kMostDevices = 32;  // GPUs of a node
+
 // cpu_set_t for as many CPUs as a CpuSet can have.
 class Affinity {
  public:
@@ -61,6 +63,18 @@ std::string own_cgroup() {
   return text;
 }
 
+// Whether a device cgroup keeps a GPU of this node from this task: the kernel then says so before
+// it looks at the file's permissions. Nothing is opened.
+bool device_is_denied() {
+  for (int i = 0; i < kMostDevices; ++i) {
+    for (const std::string& device :
+         {"/dev/nvidia" + std::to_string(i), "/dev/dri/renderD" + std::to_string(128 + i)}) {
+      if (access(device.c_str(), F_OK | R_OK) != 0 && errno == EPERM) return true;
+    }
+  }
+  return false;
+}
+
 // What is set on the way belongs together: nothing of it stays if a variable cannot be set.
 Status change(const EnvironmentChange& changes, const EnvironmentEditor& environment) {
   for (const auto& [name, value] : changes.set) {
@@ -93,10 +107,12 @@ Status bind_or_explain(const BindPlace& place, const Settings& settings, const S
     if (!moved.ok()) return moved;
   }
 
-  const std::vector<int> ranks =
-      alone ? std::vector<int>{place.ranks[static_cast<size_t>(place.local_rank)]} : place.ranks;
   if (!alone && place.local_rank != 0) return ok_status();  // one speaks for the node
   Binding told = *binding;
+  if (!facts.sharing.empty() && facts.sharing.front() == place.local_rank) {
+    told.warnings.push_back(
+        {facts.sharing, "share GPU " + facts.tokens, "a --gpu-bind that names another for each"});
+  }
   if (place.local_rank == 0) {
     for (BindWarning& one : limit_warnings(limits_here(), *topology, facts.ranks)) {
       told.warnings.push_back(std::move(one));
@@ -106,7 +122,7 @@ Status bind_or_explain(const BindPlace& place, const Settings& settings, const S
                                        [](const BindWarning& one) { return one.ranks.empty(); }),
                         told.warnings.end());
   }
-  const Json report = report_of(place.node, ranks, *topology, *request, told);
+  const Json report = report_of(place.node, place.ranks, *topology, *request, told);
   if (settings.text(Setting::kReport) != "off") {
     return environment.set(kReportVariable, report.dump());
   }
@@ -121,7 +137,7 @@ std::vector<std::string> bind_task(const BindPlace& place, const Settings& setti
   environment.unset(kReportVariable);
   const StepFacts facts =
       step_facts(environment.get, static_cast<int>(place.ranks.size()), place.local_rank,
-                 Affinity::own(), place.cpus_bound, own_cgroup());
+                 Affinity::own(), place.cpus_bound, own_cgroup(), device_is_denied());
   std::vector<std::string> said;
   if (!has_work(facts, settings)) return said;
   const Status status = bind_or_explain(place, settings, facts, environment, &said);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spank/step_facts.h"
 
+#include <algorithm>
+
 #include "libhvd/base/parse.h"
 
 namespace hvd {
@@ -28,14 +30,17 @@ bool binds_gpus(std::string_view tres_bind) {
   return false;
 }
 
-// "5:devices:/slurm_node0/uid_1/job_2/step_0/task_1": cgroup v1 has a line for each controller.
-bool has_own_devices(std::string_view cgroup) {
+// "5:devices:/slurm_node0/uid_1/job_2/step_0/task_1": the first version of cgroups has a line for
+// each controller. The second has one alone, "0::/…/job_2/step_0/user/task_1", whatever it
+// controls.
+bool has_own_devices(std::string_view cgroup, bool denied) {
   for (std::string_view line : split(cgroup, '\n')) {
     const size_t first = line.find(':');
     const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
     const std::string_view path = line.substr(second + 1);
     if (path.find("/task_") == std::string_view::npos) continue;
+    if (second == first + 1 && denied) return true;
     for (std::string_view controller : split(line.substr(first + 1, second - first - 1), ',')) {
       if (controller == "devices") return true;
     }
@@ -61,6 +66,23 @@ bool parse_mask(std::string_view text, CpuSet* cpus) {
     }
   }
   return true;
+}
+
+// "0x1*2,0x2": "*" repeats an entry. At most as many as there are ranks; nothing if it cannot be
+// read.
+std::vector<CpuSet> repeated(std::string_view list, bool masks, int ranks) {
+  std::vector<CpuSet> entries;
+  for (std::string_view item : split(list, ',')) {
+    const size_t star = item.find('*');
+    const auto times = star == std::string_view::npos ? 1 : parse_count(item.substr(star + 1));
+    const std::string_view entry = item.substr(0, star);
+    const std::vector<CpuSet> one = masks ? parse_masks(entry) : parse_map(entry);
+    if (!times || one.size() != 1) return {};
+    for (int64_t i = 0; i < *times && static_cast<int>(entries.size()) < ranks; ++i) {
+      entries.push_back(one[0]);
+    }
+  }
+  return entries;
 }
 
 std::vector<int> every(size_t count) {
@@ -91,8 +113,29 @@ std::vector<CpuSet> parse_map(std::string_view list) {
   return masks;
 }
 
+std::vector<int> ranks_sharing_gpus(std::string_view tres_bind, int ranks, int local_rank) {
+  for (const std::string_view form : {"map_gpu:", "mask_gpu:"}) {
+    const size_t at = tres_bind.find(form);
+    if (at == std::string_view::npos) continue;
+    const std::string_view list = tres_bind.substr(at + form.size());
+    const std::vector<CpuSet> entries =
+        repeated(list.substr(0, list.find(';')), form[1] == 'a' && form[2] == 's', ranks);
+    if (entries.empty()) return {};
+    const auto of = [&](int rank) -> const CpuSet& {
+      return entries[static_cast<size_t>(rank) % entries.size()];
+    };
+    std::vector<int> alike;
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (of(rank) == of(local_rank)) alike.push_back(rank);
+    }
+    if (static_cast<int>(alike.size()) > std::max(of(local_rank).count(), 1)) return alike;
+    return {};
+  }
+  return {};
+}
+
 StepFacts step_facts(const Getenv& get, int ranks, int local_rank, const CpuSet& own,
-                     bool cpus_bound, std::string_view cgroup) {
+                     bool cpus_bound, std::string_view cgroup, bool denied) {
   StepFacts facts;
   facts.ranks = ranks;
   facts.local_rank = local_rank;
@@ -103,7 +146,10 @@ StepFacts step_facts(const Getenv& get, int ranks, int local_rank, const CpuSet&
     if (has_gpus && facts.tokens.empty()) facts.tokens = text_of(get, variable);
   }
   facts.gpus_bound = binds_gpus(text_of(get, "SLURMD_TRES_BIND"));
-  facts.gpus_hidden = facts.gpus_bound && !facts.tokens.empty() && has_own_devices(cgroup);
+  facts.gpus_hidden = facts.gpus_bound && !facts.tokens.empty() && has_own_devices(cgroup, denied);
+  if (!facts.tokens.empty()) {
+    facts.sharing = ranks_sharing_gpus(text_of(get, "SLURMD_TRES_BIND"), ranks, local_rank);
+  }
   facts.own = own;
   facts.cpus = own;
   facts.cpus_bound = cpus_bound;

@@ -24,6 +24,7 @@ struct StepFacts {
   std::string step_gpus;      // SLURM_STEP_GPUS
   bool gpus_bound = false;    // by Slurm, for each task by itself; of the others nothing is known
   bool gpus_hidden = false;   // by a device cgroup of this task's own
+  std::vector<int> sharing;   // local ranks, this one too, that --gpu-bind gives too few GPUs
   CpuSet own;                 // where this task may run
   CpuSet cpus;                // where the tasks of the step may run on this node; empty: unknown
   bool cpus_bound = false;    // --cpu-bind: leave them
@@ -31,9 +32,11 @@ struct StepFacts {
 };
 
 // `get` reads the task's environment, `own` is the task's affinity, `cpus_bound` says that the user
-// gave --cpu-bind, `cgroup` is what /proc/self/cgroup says.
+// gave --cpu-bind, `cgroup` is what /proc/self/cgroup says. `denied`: this task may not open one of
+// the node's GPUs; with the second version of cgroups, where a task's name says nothing of devices,
+// that tells.
 StepFacts step_facts(const Getenv& get, int ranks, int local_rank, const CpuSet& own,
-                     bool cpus_bound, std::string_view cgroup);
+                     bool cpus_bound, std::string_view cgroup, bool denied = false);
 
 // Whether there is anything to bind or to tell: a GPU, or a wish. Else hwloc need not be opened.
 bool has_work(const StepFacts& facts, const Settings& settings);
@@ -46,5 +49,9 @@ Expected<BindRequest> request_of(const StepFacts& facts, const Topology& topolog
 // nothing if any cannot be read.
 std::vector<CpuSet> parse_masks(std::string_view list);
 std::vector<CpuSet> parse_map(std::string_view list);
+
+// SLURMD_TRES_BIND, as in "gpu:map_gpu:0,0*3" and "gpu:mask_gpu:0x3,0xc": the local ranks that have
+// the very GPUs of this one, itself among them, if those are fewer than the ranks; else nothing.
+std::vector<int> ranks_sharing_gpus(std::string_view tres_bind, int ranks, int local_rank);
 
 }  // namespace hvd

@@ -138,6 +138,10 @@ END
   output=$(<"$said")
   expect_lines 1 '^horovod: node0: ranks 0, 1 share .*GPU.*; '
   expect_lines 1 '^horovod: node0: ranks 0, 1 have 1 core beside a GPU.*; srun --cpus-per-task=2'
+  run -0 tasks --horovod -w node0 -n3 --gres=gpu:4 --gpu-bind=map_gpu:0,3,3
+  output=$(<"$said")
+  expect_lines 1 '^horovod: node0: ranks 1, 2 share GPU 3; a --gpu-bind that names another for each$'
+  expect_lines 1 ' share GPU'
 }
 
 @test "the site's lock, its switch, and a topology that cannot be read" {

@@ -47,7 +47,7 @@ TEST_CASE("report: a rank that is bound alone keeps its local rank") {
   const Topology topology = test::node_of({2, 1, 4, 1, {0, 1}, {}});
   BindRequest request = test::request_of(topology, 1, "1");
   request.first_rank = 3;
-  CHECK(report_table({report("n", {7}, topology, request)}) ==
+  CHECK(report_table({report("n", {4, 5, 6, 7}, topology, request)}) ==
         "node  local rank  rank  GPU  PCI id        model  NUMA node  cores: CPUs  NIC\n"
         "n     3           7     1    0000:02:00.0  Test   1          4: 4-7       -\n");
 }

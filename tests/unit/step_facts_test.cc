@@ -267,6 +267,67 @@ TEST_CASE("hwloc is opened for a GPU or a wish, and for nothing else", "[bind]")
   }
 }
 
+TEST_CASE("the second version of cgroups: a task that may not open a GPU has a cgroup of its own",
+          "[bind]") {
+  const Environment bound = {{"CUDA_VISIBLE_DEVICES", "0"},
+                             {"SLURM_STEP_GPUS", "0"},
+                             {"SLURMD_TRES_BIND", "gpu:per_task:1"}};
+  const Environment free = {{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_STEP_GPUS", "0,1"}};
+  const std::string task = "0::/system.slice/n0_slurmstepd.scope/job_2/step_0/user/task_1\n";
+  const std::string step = "0::/system.slice/n0_slurmstepd.scope/job_2/step_0/user\n";
+  const struct {
+    const Environment& environment;
+    std::string cgroup;
+    bool denied;
+    bool hidden;
+  } cases[] = {
+      {bound, task, true, true},
+      {bound, task, false, false},
+      {bound, step, true, false},
+      {bound, "5:devices:/\n" + task, true, true},
+      {bound, "5:devices:/slurm/uid_1/job_2/step_0/task_1\n0::/\n", false, true},
+      {free, task, true, false},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.cgroup, c.denied);
+    CHECK(
+        step_facts(reader(c.environment), 2, 1, CpuSet{0}, false, c.cgroup, c.denied).gpus_hidden ==
+        c.hidden);
+  }
+}
+
+TEST_CASE("ranks to whom --gpu-bind gives the same GPU know each other", "[bind]") {
+  using Ranks = std::vector<int>;
+  const struct {
+    const char* bind;
+    int ranks;
+    int local_rank;
+    Ranks sharing;
+  } cases[] = {
+      {"", 2, 0, {}},
+      {"gpu:per_task:1", 2, 0, {}},
+      {"gpu:map_gpu:3,1", 2, 0, {}},
+      {"gpu:map_gpu:3,1", 4, 1, {1, 3}},  // Slurm begins again with the first
+      {"gpu:map_gpu:0,0", 2, 1, {0, 1}},
+      {"gpu:map_gpu:0*2,1", 3, 0, {0, 1}},
+      {"gpu:map_gpu:0*2,1", 3, 2, {}},
+      {"gpu:map_gpu:0*99999999999999", 2, 0, {0, 1}},
+      {"nic:none;gpu:verbose,map_gpu:2,2;nic:none", 2, 0, {0, 1}},
+      {"gpu:mask_gpu:0x3,0xc", 2, 0, {}},
+      {"gpu:mask_gpu:0x3", 2, 0, {}},  // two for two
+      {"gpu:mask_gpu:0x3", 3, 0, {0, 1, 2}},
+      {"gpu:mask_gpu:0x1,0x1", 2, 0, {0, 1}},
+      {"gpu:mask_gpu:zz", 2, 0, {}},
+      {"gpu:map_gpu:", 2, 0, {}},
+      {"gpu:map_gpu:0*", 2, 0, {}},
+      {"gpu:map_gpu:0*0", 2, 0, {}},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.bind, c.ranks, c.local_rank);
+    CHECK(ranks_sharing_gpus(c.bind, c.ranks, c.local_rank) == c.sharing);
+  }
+}
+
 TEST_CASE("masks and maps of CPUs, as srun takes them", "[bind]") {
   CHECK(parse_masks("0x1,0x2") == std::vector<CpuSet>{CpuSet{0}, CpuSet{1}});
   CHECK(parse_masks("F0") == std::vector<CpuSet>{CpuSet::range(4, 7)});
