@@ -51,7 +51,7 @@ part_asan() {
   configure_asan || return
   check 'the library and its test build with the sanitizers' \
     make -C "$build/asan" -j "$jobs" "${quickly[@]}" libhvd/libhvd.la tests/ranks/mix || return
-  sanitized "${mpirun_environment[@]}" bats --tap "$root/tests/ranks/72_mix.bats"
+  sanitized "${mpirun_environment[@]}" bats --tap --timing "$root/tests/ranks/72_mix.bats"
 }
 
 part_asan-unit() {
@@ -62,7 +62,7 @@ part_asan-unit() {
 part_asan-ranks() {
   leaks=0
   make_asan && sanitized "${mpirun_environment[@]}" HVD_PREFIX="$build/asan/prefix" \
-    bats --tap "${not_long[@]}" tests/ranks/*.bats
+    bats --tap --timing "${not_long[@]}" tests/ranks/*.bats
 }
 
 # The plugin is the ordinary one: a sanitizer would have to be preloaded into srun and slurmd.
@@ -70,7 +70,7 @@ part_asan-cluster() {
   local files
   mapfile -t files < <(grep -l tests/ranks/worker tests/cluster/*.bats)
   leaks=0
-  make_asan && need_cluster && sanitized bats --tap "${files[@]}"
+  make_asan && need_cluster && sanitized bats --tap --timing "${files[@]}"
 }
 
 # setarch -R: this sanitizer of gcc 12 ends at once where addresses are random by more than 28 bits (Linux 6.5 and later).
@@ -98,7 +98,7 @@ part_ranks() {
   [[ $mode != all ]] || which=()
   check 'the programs of the tests build' \
     make -C "$build" -j "$jobs" "${quick_tests[@]}" test-programs || return
-  tap env "${mpirun_environment[@]}" bats --tap "${which[@]}" tests/ranks/*.bats
+  tap env "${mpirun_environment[@]}" bats --tap --timing "${which[@]}" tests/ranks/*.bats
 }
 
 # horovodrun is one process; of the rest every rank runs the whole suite, on three layouts of nodes.
@@ -121,11 +121,11 @@ part_cluster() {
   check 'PyTorch, torchvision and data to learn from are there' build-aux/install-deps python example || return
   local which=("${not_long[@]}")
   [[ $mode != all ]] || which=()
-  need_cluster && tap bats --tap "${which[@]}" tests/cluster/*.bats
+  need_cluster && tap bats --tap --timing "${which[@]}" tests/cluster/*.bats
 }
 
 part_faults() {
-  need_cluster && tap bats --tap tests/faults/*.bats
+  need_cluster && tap bats --tap --timing tests/faults/*.bats
 }
 
 # A row: name, then what configure is told.
@@ -370,7 +370,13 @@ need_cluster() {
 cluster_down() {
   [[ $cluster_up == yes ]] || return 0
   cluster_up=no
-  "$cluster" down >"$logs/cluster-down.log" 2>&1 || { cat "$logs/cluster-down.log" && count_fail 'the cluster goes down'; }
+  local dir
+  for dir in "$HVD_CLUSTER_DIR" "$HVD_CLUSTER_DIR"-*; do # a test's own, if it was ended before its teardown
+    [[ -d $dir ]] || continue
+    HVD_CLUSTER_DIR=$dir "$cluster" down >"$logs/cluster-down.log" 2>&1 && continue
+    cat "$logs/cluster-down.log"
+    count_fail 'the cluster goes down'
+  done
 }
 
 # mpirun on a small machine, as root: more ranks than cores, nobody bound, nobody spinning.

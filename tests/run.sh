@@ -101,6 +101,7 @@ main() {
   done
 
   mkdir -p "$logs"
+  : >"$logs/failures"
   cd "$root" || exit 1
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
@@ -120,6 +121,7 @@ main() {
 
   cluster_down
   check_nothing_is_left
+  repeat_failures
   printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
   [[ $failed == 0 && $passed -gt 0 ]]
   exit # and not back to this file, which may have changed meanwhile
@@ -143,7 +145,15 @@ die() {
 # ---- counting -----------------------------------------------------------------------------------
 
 count_pass() { passed=$((passed + 1)) && printf 'ok - %s\n' "$1"; }
-count_fail() { failed=$((failed + 1)) && printf 'not ok - %s\n' "$1"; }
+count_fail() {
+  failed=$((failed + 1))
+  printf 'not ok - %s\n' "$1" | tee -a "$logs/failures"
+}
+
+# What failed, once more before the closing line: between it and here stand a thousand lines of what did not.
+repeat_failures() {
+  [[ ! -s $logs/failures ]] || sed -e '1i == what failed' -e 's/^/  /' "$logs/failures"
+}
 
 # Reasons that are no fault of the machine's set-up. What install-deps can install has to be there.
 may_skip() {
@@ -219,6 +229,7 @@ tap() {
   ok=$(grep -E '^ok ' "$output" | grep -civE '# *skip')
   bad=$(grep -cE '^not ok ' "$output")
   passed=$((passed + ok)) failed=$((failed + bad))
+  awk '/^(not )?ok / {shown = /^not/ ? 25 : 0} shown-- > 0' "$output" >>"$logs/failures"
   planned=$(sed -nE 's/^1\.\.([0-9]+).*/\1/p' "$output" | head -n 1)
   [[ $(grep -cE '^(not )?ok ' "$output") == "${planned:-none}" ]] ||
     count_fail "${planned:-an unknown number of} tests were announced, others ran"
@@ -239,6 +250,7 @@ catch() {
       ;;
   esac
   passed=$((passed + ${good:-0})) failed=$((failed + ${bad:-0}))
+  grep -A 12 'FAILED:' "$output" >>"$logs/failures"
   [[ -n $summary ]] || count_fail "${1##*/} printed no summary"
   [[ $status == 0 || ${bad:-0} -gt 0 ]] || count_fail "${1##*/} ended with status $status"
 }
@@ -277,8 +289,8 @@ left() {
       echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
     fi
   done
-  grep -hF "hvd-cluster:$HVD_CLUSTER_DIR " /proc/[0-9]*/mountinfo 2>/dev/null | sort -u | sed 's/^/mount: /'
-  [[ ! -e $HVD_CLUSTER_DIR ]] || echo "directory: $HVD_CLUSTER_DIR"
+  grep -hE "hvd-cluster:$HVD_CLUSTER_DIR(-[a-z]+)? " /proc/[0-9]*/mountinfo 2>/dev/null | sort -u | sed 's/^/mount: /'
+  find "${HVD_CLUSTER_DIR%/*}" -maxdepth 1 -name "${HVD_CLUSTER_DIR##*/}*" -printf 'directory: %p\n'
 }
 
 check_nothing_is_left() {
