@@ -10,6 +10,9 @@
 namespace hvd {
 namespace {
 
+// No node has as many. The work grows with the cube of the list, which a user can write.
+constexpr size_t kMostGpus = 256;
+
 Status not_one_of(std::string_view text, const std::vector<std::string_view>& words) {
   const std::string_view near = nearest(text, words);
   std::string all;
@@ -56,6 +59,10 @@ Status check(const BindRequest& request) {
       (!request.rank_gpus.empty() && request.rank_gpus.size() != ranks)) {
     return error(Code::kInternal, "binding %d ranks with %zu masks and %zu lists of GPUs",
                  request.ranks, request.masks.size(), request.rank_gpus.size());
+  }
+  if (request.gpus.size() > kMostGpus) {
+    return error(Code::kInvalid, "the list of GPUs has %zu, more than %zu, the most that are bound",
+                 request.gpus.size(), kMostGpus);
   }
   const int count = static_cast<int>(request.gpus.size());
   for (const auto& list : request.rank_gpus) {

@@ -118,6 +118,7 @@ tests_unit_unit_SOURCES += \
   spank/plugin.c \
   tests/fakes/spank/slurm.cc \
   tests/fakes/spank/slurm.h \
+  tests/unit/spank_hostile_test.cc \
   tests/unit/spank_local_test.cc \
   tests/unit/limits_test.cc \
   tests/unit/spank_node_test.cc \

@@ -84,6 +84,18 @@ TEST_CASE("bind: a map with a GPU that is not there is an error") {
         "of its list, whatever their numbers are");
 }
 
+TEST_CASE("bind: a list longer than any node's is an error at once") {
+  const Topology topology = test::node_of(kTwoSockets);
+  std::string list = "0";
+  for (int i = 1; i < 256; ++i) list += ",0";
+  CHECK(bind(topology, test::request_of(topology, 2, list)).ok());
+  list += ",0";
+  const auto binding = bind(topology, test::request_of(topology, 2, list));
+  REQUIRE_FALSE(binding.ok());
+  CHECK(binding.status().text() ==
+        "the list of GPUs has 257, more than 256, the most that are bound");
+}
+
 TEST_CASE("bind: what Slurm has bound stays, and cores follow it") {
   const Topology topology = test::node_of(kTwoSockets);
   BindRequest request = test::request_of(topology, 2, "0,1,2,3");

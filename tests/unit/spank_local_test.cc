@@ -282,6 +282,33 @@ TEST_CASE("a configuration held in memory is fetched again, a file is kept", "[s
   CHECK(file.out.find("SLURM_CONF=/etc/slurm/slurm.conf\n") != std::string::npos);
 }
 
+TEST_CASE("hostile values in every variable that srun's side reads: srun goes on, or one sentence",
+          "[spank]") {
+  const std::string values[] = {
+      "",   std::string(131000, 'x'),   "%s%n%s%n", "\x1b[2J\n\xff",     "inherited,off,help=1",
+      "-1", "99999999999999999999,,,=", "/proc/",   "slots=\x1b]0;x\x07"};
+  const char* const names[] = {
+      kInherited,       "HOROVOD_INTERNAL_SRUN_AGAIN", "HOROVOD_INTERNAL_REQUESTED",
+      "SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT",         "SLURM_PMIX_FENCE",
+      "SLURM_CONF"};
+  const std::vector<const char*> typed[] = {{}, {nullptr}, {"off"}};
+  for (const char* name : names) {
+    for (const std::string& value : values) {
+      for (const auto& options : typed) {
+        CAPTURE(name, value.substr(0, 40), options.size());
+        const Outcome outcome = command({S_CTX_LOCAL, {{name, value.c_str()}}, {}}, options);
+        const bool refused = outcome.status == 1 || outcome.status == 255;
+        CHECK((refused || outcome.status == 0 || outcome.status == fake::kExecuted));
+        CHECK(outcome.err.empty() == !refused);
+        if (!refused) continue;
+        CHECK(outcome.err.compare(0, 16, "error: horovod: ") == 0);
+        CHECK(outcome.err.find_first_of("\n\r\x07\x1b") == outcome.err.size() - 1);
+        CHECK(outcome.err.size() < 2100);
+      }
+    }
+  }
+}
+
 TEST_CASE("without the option the environment is as it was", "[spank]") {
   for (const spank_context_t context : {S_CTX_LOCAL, S_CTX_ALLOCATOR}) {
     const Outcome outcome = command({context, {{"SLURM_KILL_BAD_EXIT", "0"}}, {"slots=99"}}, {});

@@ -15,6 +15,19 @@
 
 struct spank_handle {};
 
+// Those that the plugin need not have.
+extern "C" {
+#define HVD_MAY_BE_MISSING(name) extern __attribute__((weak)) decltype(name) name
+HVD_MAY_BE_MISSING(slurm_spank_user_init);
+HVD_MAY_BE_MISSING(slurm_spank_task_post_fork);
+HVD_MAY_BE_MISSING(slurm_spank_task_exit);
+HVD_MAY_BE_MISSING(slurm_spank_exit);
+HVD_MAY_BE_MISSING(slurm_spank_slurmd_exit);
+HVD_MAY_BE_MISSING(slurm_spank_job_prolog);
+HVD_MAY_BE_MISSING(slurm_spank_job_epilog);
+#undef HVD_MAY_BE_MISSING
+}
+
 namespace {
 
 // ESPANK_SUCCESS is a macro for 0, the others are of the type.
@@ -71,6 +84,28 @@ int call_option(const char* value) {
 int call_every_callback() {
   return call_init() + call_init_post_opt() + call_local_user_init() + call_task_init_privileged() +
          call_task_init();
+}
+
+void call_as_root() {
+  Callback* const callbacks[] = {slurm_spank_init,
+                                 slurm_spank_init_post_opt,
+                                 slurm_spank_user_init,
+                                 slurm_spank_task_init_privileged,
+                                 slurm_spank_task_post_fork,
+                                 slurm_spank_task_exit,
+                                 slurm_spank_exit};
+  for (Callback* callback : callbacks) {
+    if (callback != nullptr) call(callback);
+  }
+}
+
+bool has_callbacks_of_the_node() {
+  Callback* const callbacks[] = {slurm_spank_slurmd_exit, slurm_spank_job_prolog,
+                                 slurm_spank_job_epilog};
+  for (Callback* callback : callbacks) {
+    if (callback != nullptr) return true;
+  }
+  return false;
 }
 
 Outcome in_child(const std::function<void()>& body) {
@@ -161,6 +196,7 @@ spank_err_t spank_get_item(spank_t, spank_item_t item, ...) {
 
 spank_err_t spank_getenv(spank_t, const char* name, char* buffer, int room) {
   if (fake::slurm().context != S_CTX_REMOTE) return ESPANK_NOT_REMOTE;
+  fake::slurm().asked.insert(name);
   const auto found = fake::slurm().task.find(name);
   if (found == fake::slurm().task.end()) return ESPANK_ENV_NOEXIST;
   // Slurm copies what fits.

@@ -13,6 +13,7 @@ extern "C" {
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Slurm {
   bool option_given = false;
   const char* option_value = nullptr;
   std::map<std::string, std::string> task;  // the task's environment
+  std::set<std::string> asked;              // the variables of it that the plugin has asked for
   std::string refused_variable;             // spank_setenv of this one fails
 
   spank_option* registered = nullptr;
@@ -47,6 +49,13 @@ int call_local_user_init();
 int call_task_init_privileged();
 int call_task_init();
 int call_every_callback();  // all of them, those that should do nothing too; the sum
+
+// Every callback that slurmstepd calls for a step of tasks while it is root, whether this plugin
+// has it or not; not task_init, and not the option's.
+void call_as_root();
+// Whether the plugin has a callback of slurmd, of prologs or epilogs: a crash there, even in an
+// optional plugin, takes the node out of service.
+bool has_callbacks_of_the_node();
 
 // Exit status of a child that came to execv instead.
 constexpr int kExecuted = 200;
