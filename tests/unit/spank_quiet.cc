@@ -5,6 +5,10 @@
 // program of its own, because it has its own malloc and lives under seccomp: the kernel kills it
 // at the first system call but write and exit. Both watchers are seen to bite first. A sanitizer
 // brings its own malloc and system calls: then it counts the allocations, and only those are seen.
+//
+// With the option, whatever the user wrote into it and into the environment, the callbacks that
+// slurmstepd calls as root make no system call either, so that no file that a user names is opened
+// as root. What opens files is task_init, in the child that is the user's already.
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -18,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "libhvd/base/settings.h"
 #include "tests/fakes/spank/slurm.h"
 
 #if defined(__has_feature)
@@ -112,6 +117,17 @@ void nothing() {}
 void every_callback() {
   // A line with an error in it: not even that is of interest without the option.
   fake::call_every_callback();
+  fake::call_as_root();
+}
+
+void as_root() {
+  fake::call_as_root();
+  for (const char* value : {fake::slurm().option_value, "", "(null)"}) fake::call_option(value);
+}
+
+void as_the_user() {
+  fake::call_init();
+  fake::call_task_init();
 }
 
 void open_a_file() { (void)open("/dev/null", O_RDONLY); }
@@ -134,6 +150,32 @@ int watch(void (*body)()) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// -SIGKILL if `body` made a system call, else 0.
+int watch_calls(void (*body)()) {
+  const int result = watch(body);
+  return result < 0 ? result : 0;
+}
+
+// What a user could have a file opened by: paths wherever a setting or the environment has one.
+void be_hostile() {
+  fake::Slurm& slurm = fake::slurm();
+  slurm.context = S_CTX_REMOTE;
+  slurm.option_given = true;
+  slurm.option_value = "timeline=/etc/shadow,report=json";
+  for (const hvd::SettingRow& row : hvd::setting_rows()) slurm.task[row.variable] = "/etc/shadow";
+  for (const char* name : {"SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_LIST", "SLURM_STEP_GPUS",
+                           "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "HWLOC_XMLFILE"}) {
+    slurm.task[name] = "/etc/shadow";
+  }
+  // What a task needs to come as far as its files.
+  for (const auto& [name, value] :
+       {std::pair("PMIX_NAMESPACE", "slurm.pmix.12.0"), std::pair("PMIX_RANK", "0"),
+        std::pair("SLURM_PROCID", "0"), std::pair("SLURM_LOCALID", "0"),
+        std::pair("SLURM_NTASKS", "1"), std::pair("SLURM_PMIX_MAPPING_SERV", "(vector,(0,1,1))")}) {
+    slurm.task[name] = value;
+  }
 }
 
 int failures = 0;
@@ -167,6 +209,11 @@ int main() {
     fake::slurm().context = c.context;
     expect(c.name, watch(every_callback), 0);
   }
-  if (failures == 0) puts("without the option the plugin does nothing");
+
+  be_hostile();
+  expect("as root", watch_calls(as_root), 0);
+  if (kUnderSeccomp) expect("as the user", watch_calls(as_the_user), -9);
+  expect("callbacks of the node", fake::has_callbacks_of_the_node() ? 1 : 0, 0);
+  if (failures == 0) puts("the plugin does nothing without the option, and nothing as root");
   return failures == 0 ? 0 : 1;
 }
