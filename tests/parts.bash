@@ -333,7 +333,7 @@ manuals_are_clean() {
     mandoc -T lint -W warning "$page" || bad=1
     warnings=$(groff -ww -mdoc -T utf8 "$page" 2>&1 >/dev/null)
     [[ -z $warnings ]] || { echo "$warnings" && bad=1; }
-  done < <(tracked 'man/*.[1-8]' && echo "$build/man/horovod.7")
+  done < <(tracked 'man/*.[1-8]' && printf '%s\n' "$build"/man/{horovod.7,spank_horovod.8})
   return "$bad"
 }
 
