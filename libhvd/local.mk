@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# libhvd: two convenience libraries (base knows nothing, core is the runtime) and the shared library made of them.
+# libhvd: convenience libraries (base knows nothing, gpu is what is GPUs' alone, core is the runtime) and the shared library
+# made of them.
 # Unit tests link the convenience libraries; the plugin links libbase only.
 
-noinst_LTLIBRARIES += libhvd/libbase.la libhvd/libcore.la
+noinst_LTLIBRARIES += libhvd/libbase.la libhvd/libgpu.la libhvd/libcore.la
 lib_LTLIBRARIES += libhvd/libhvd.la
 include_HEADERS += libhvd/hvd.h
 pkgconfig_DATA += libhvd/hvd.pc
@@ -49,6 +50,32 @@ libhvd_libbase_la_SOURCES = \
   libhvd/topo/layout.h \
   libhvd/topo/places.cc \
   libhvd/topo/places.h
+
+# transport/gpu/: no header and no library of CUDA or NCCL. Their kernels come along as data.
+libhvd_libgpu_la_SOURCES = \
+  libhvd/transport/gpu/pack.cc \
+  libhvd/transport/gpu/pack.h \
+  libhvd/transport/gpu/pack_arguments.h \
+  libhvd/transport/gpu/pack_body.h
+EXTRA_DIST += libhvd/transport/gpu/pack_kernels.cu
+if HAVE_CUDA
+libhvd_libgpu_la_SOURCES += libhvd/transport/gpu/module.S
+libhvd/transport/gpu/module.lo: libhvd/transport/gpu/pack_kernels.fatbin
+CLEANFILES += libhvd/transport/gpu/pack_kernels.fatbin libhvd/transport/gpu/pack_kernels.ptxas
+# No contraction, as in HVD_CXXFLAGS. What ptxas says of registers and spills is kept for the tests.
+HVD_NVCCFLAGS = -std=c++17 -O3 -fmad=false -ccbin $(NVCC_HOST) -Xfatbin -compress-all -Xptxas -v
+libhvd/transport/gpu/pack_kernels.fatbin: $(HVD_PACK_KERNEL_FILES)
+	$(AM_V_GEN)$(MKDIR_P) libhvd/transport/gpu && \
+	  if $(NVCC) $(HVD_NVCCFLAGS) $(NVCC_GENCODE) $(NVCCFLAGS) -I$(top_srcdir) -fatbin -o $@.tmp \
+	    $(srcdir)/libhvd/transport/gpu/pack_kernels.cu >$(@:.fatbin=.ptxas) 2>&1; \
+	  then mv $@.tmp $@; else cat $(@:.fatbin=.ptxas); exit 1; fi
+endif
+HVD_PACK_KERNEL_FILES = \
+  libhvd/data/elements.h \
+  libhvd/data/half.h \
+  libhvd/transport/gpu/pack_arguments.h \
+  libhvd/transport/gpu/pack_body.h \
+  libhvd/transport/gpu/pack_kernels.cu
 
 # data/ control/ coll/ transport/ engine/ trace/ runtime
 libhvd_libcore_la_SOURCES = \
@@ -172,10 +199,10 @@ endif
 
 # c_api.cc is here and not in libcore also because libtool links a library without a C++ source of its own with gcc.
 libhvd_libhvd_la_SOURCES = libhvd/c_api.cc libhvd/synchronous.cc
-libhvd_libhvd_la_LIBADD = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la $(MPI_LIBS) $(PMIX_LIBS)
+libhvd_libhvd_la_LIBADD = libhvd/libcore.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la $(MPI_LIBS) $(PMIX_LIBS)
 libhvd_libhvd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,--version-script=$(top_srcdir)/libhvd/libhvd.map
-libhvd_libhvd_la_DEPENDENCIES = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.map
+libhvd_libhvd_la_DEPENDENCIES = libhvd/libcore.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.map
 
 # What a program (a test) links to get at the inside of the library, in the order a linker wants.
-HVD_INTERNAL_OBJECTS = libhvd/libcore.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la
+HVD_INTERNAL_OBJECTS = libhvd/libcore.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la
 HVD_INTERNAL_LIBS = $(HVD_INTERNAL_OBJECTS) $(MPI_LIBS) $(PMIX_LIBS)

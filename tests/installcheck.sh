@@ -25,6 +25,7 @@ export PKG_CONFIG_PATH=$at$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$at
 
 main() {
   check 'libhvd.so exports the C ABI alone' exports_only "$libdir/libhvd.so" '^hvd_'
+  check 'libhvd.so needs nothing of CUDA or NCCL' needs_no_gpu_library
   check 'hvd.h is plain C99, and C++' header_is_plain
   check 'hvd.pc has the version and names what is installed' pc_is_true
   check 'a C program builds with what hvd.pc says, runs, and has that version' builds_with_pkg_config
@@ -68,6 +69,14 @@ exports_only() {
   names=$(nm -D --defined-only "$at$1" | awk '$2 != "A" {sub("@.*", "", $3); print $3}') || return
   echo "$names"
   [[ -n $names ]] && ! grep -Evq "$2" <<<"$names"
+}
+
+# It is one library for nodes with and without GPUs.
+needs_no_gpu_library() {
+  local needed
+  needed=$(readelf -d "$at$libdir/libhvd.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p') || return
+  echo "$needed"
+  [[ -n $needed ]] && ! grep -Eq '^lib(cu|nccl|nv)' <<<"$needed"
 }
 
 header_is_plain() {

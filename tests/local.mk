@@ -20,6 +20,8 @@ tests_unit_libmain_a_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS)
 tests_unit_libmain_a_CXXFLAGS = -std=c++17 $(HVD_WARNINGS)
 
 tests_unit_unit_SOURCES = \
+  tests/fakes/gpu/kernel_twins.cc \
+  tests/fakes/gpu/kernel_twins.h \
   tests/random.h \
   tests/ranks/mix_draw.cc \
   tests/ranks/mix_draw.h \
@@ -81,6 +83,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/mix_test.cc \
   tests/unit/node_link_test.cc \
   tests/unit/operation_table_test.cc \
+  tests/unit/pack_test.cc \
   tests/unit/parse_test.cc \
   tests/unit/perf_pattern_test.cc \
   tests/unit/perf_test.cc \
@@ -136,6 +139,12 @@ tests_unit_spank_quiet_SOURCES = \
   tests/unit/spank_quiet.cc
 tests_unit_spank_quiet_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 tests_unit_spank_quiet_LDADD = $(HVD_SPANK_LIBRARY) spank/libbind.la libhvd/libbase.la
+
+# GPU kernels on the host, for a fake device to find by name. -rpath makes libtool build a shared object.
+check_LTLIBRARIES += tests/fakes/gpu/kernel_twins.la
+tests_fakes_gpu_kernel_twins_la_SOURCES = tests/fakes/gpu/kernel_twins.cc tests/fakes/gpu/kernel_twins.h
+tests_fakes_gpu_kernel_twins_la_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
+tests_fakes_gpu_kernel_twins_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
@@ -230,7 +239,7 @@ tests_ranks_pmix_probe_LDADD = $(HVD_INTERNAL_LIBS)
 # would write the same files.
 .PHONY: programs test-programs rank-programs unit-tests list-unit-tests
 programs: all $(EXTRA_PROGRAMS)
-test-programs: $(check_PROGRAMS)
+test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 rank-programs:
 	$(MAKE) `printf '%s\n' $(check_PROGRAMS) | grep '^tests/ranks/'`
 unit-tests: $(TESTS)

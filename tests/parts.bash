@@ -15,9 +15,17 @@ part_install() {
   check 'the packages that are needed are there' build-aux/install-deps "${groups[@]}"
 }
 
+# nvcc takes seconds for each kind of GPU: here it has one, in part dist all.
+one_gpu=--with-cuda-arch=newest
+
 part_build() {
-  configure_in "$build" --enable-werror --prefix="$prefix" --sysconfdir="$prefix/etc" || return
+  configure_in "$build" --enable-werror "$one_gpu" --prefix="$prefix" --sysconfdir="$prefix/etc" || return
   check 'everything builds without a warning' make -C "$build" -j "$jobs" programs || return
+  if grep -q '^#define HVD_HAVE_PACK_MODULE' "$build/config.h"; then
+    check 'GPU kernels spill no register and need no stack' kernels_spill_nothing
+  else
+    count_skip 'GPU kernels spill no register and need no stack' 'no nvcc'
+  fi
   check 'everything installs' make -C "$build" install || return
   tap make -s -C "$build" installcheck
   check 'configure refuses sanitizers that are none, or exclude each other' configure_refuses_sanitizers
@@ -77,7 +85,7 @@ part_asan-cluster() {
 part_tsan() {
   local program=$build/tsan/tests/unit/unit fixed=(setarch "$(uname -m)" -R)
   "${fixed[@]}" true 2>/dev/null || fixed=()
-  configure_in "$build/tsan" --enable-werror --enable-sanitizer=thread CFLAGS='-g1 -O1' CXXFLAGS=-g1 || return
+  configure_in "$build/tsan" --enable-werror "$one_gpu" --enable-sanitizer=thread CFLAGS='-g1 -O1' CXXFLAGS=-g1 || return
   check 'the unit tests build with ThreadSanitizer' make -C "$build/tsan" -j "$jobs" "${quickly[@]}" tests/unit/unit || return
   TSAN_OPTIONS=halt_on_error=1 catch "${fixed[@]}" "$program" '[ranks-as-threads]'
 }
@@ -134,7 +142,7 @@ part_variants() {
   check 'clang is there' build-aux/install-deps clang || return
   while read -r -u 4 name arguments; do
     # shellcheck disable=SC2086 # arguments are words
-    configure_in "$build/variants/$name" --enable-werror CXXFLAGS=-O0 $arguments || continue
+    configure_in "$build/variants/$name" --enable-werror "$one_gpu" CXXFLAGS=-O0 $arguments || continue
     check "without a warning: $name" make -C "$build/variants/$name" -j "$jobs" programs
   done 4<<'END'
 no-mpi --without-mpi
@@ -182,6 +190,15 @@ configure_in() {
     printf '%s\n' "$arguments" >"$dir/arguments"
 }
 
+# By what ptxas said when they were compiled, of each kernel once.
+kernels_spill_nothing() {
+  local said=$build/libhvd/transport/gpu/pack_kernels.ptxas kernels
+  kernels=$(grep -c 'Compiling entry function' "$said")
+  echo "$kernels kernels"
+  [[ $kernels -gt 0 && $(grep -c 'spill' "$said") == "$kernels" ]] &&
+    ! grep 'spill' "$said" | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'
+}
+
 # A row: the list, then what configure says to it.
 configure_refuses_sanitizers() {
   local list text said
@@ -205,7 +222,7 @@ not_long=(--filter-tags '!long')
 quickly=(HVD_OPT=-O1 HVD_TEST_OPT=-O0)
 
 configure_asan() {
-  configure_in "$build/asan" --enable-werror --prefix="$build/asan/prefix" --sysconfdir="$build/asan/prefix/etc" \
+  configure_in "$build/asan" --enable-werror "$one_gpu" --prefix="$build/asan/prefix" --sysconfdir="$build/asan/prefix/etc" \
     --enable-sanitizer=address,undefined CFLAGS='-g1 -O1' CXXFLAGS=-g1
 }
 
@@ -311,7 +328,7 @@ scripts() {
 
 formatted() {
   clang-format --version
-  tracked '*.c' '*.cc' '*.h' | xargs -r clang-format --dry-run -Werror
+  tracked '*.c' '*.cc' '*.cu' '*.h' | xargs -r clang-format --dry-run -Werror
 }
 
 shellchecked() { scripts | xargs -r shellcheck --external-sources; }
@@ -323,7 +340,7 @@ licensed() {
       echo "$file does not say SPDX-License-Identifier: Apache-2.0 in its first lines"
       bad=1
     fi
-  done < <(tracked '*.c' '*.cc' '*.h' '*.def' '*.py' '*.mk' '*.m4' '*.am' '*.ac' && scripts)
+  done < <(tracked '*.c' '*.cc' '*.cu' '*.h' '*.S' '*.def' '*.py' '*.mk' '*.m4' '*.am' '*.ac' && scripts)
   return "$bad"
 }
 
@@ -349,6 +366,7 @@ run_unit_tests() {
   for program in $(make -s -C "$dir" list-unit-tests | sed -n 's/^unit-tests: //p'); do
     if [[ $program == */unit ]]; then
       catch "$dir/$program"
+      [[ $mode != all ]] || catch "$dir/$program" '[long]'
     else
       check "$program" "$dir/$program"
     fi

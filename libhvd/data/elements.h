@@ -29,38 +29,54 @@ template <typename T>
 struct Integer {
   using Bits = Unaligned<T>;
   using Running = Bits;
-  static T load(T bits) { return bits; }
-  static T store(T value) { return value; }
+  HVD_ANYWHERE static T load(T bits) { return bits; }
+  HVD_ANYWHERE static T store(T value) { return value; }
 };
+
+// The value a double truncates to, the nearest end of T's range where it does not fit.
+template <typename T>
+HVD_ANYWHERE inline T truncate(double x) {
+  constexpr bool kSigned = static_cast<T>(-1) < 0;
+  constexpr T kLeast = kSigned ? static_cast<T>(uint64_t{1} << (8 * sizeof(T) - 1)) : 0;
+  constexpr T kMost = static_cast<T>(~kLeast);
+  constexpr double kFirst = static_cast<double>(kLeast);
+  constexpr double kPast = 2.0 * (static_cast<double>(kMost / 2) + 1);
+  const T inside = static_cast<T>(x >= kFirst && x < kPast ? x : 0);
+  return x >= kPast ? kMost : x < kFirst ? kLeast : inside;
+}
 
 struct Truth {
   using Bits = Unaligned<uint8_t>;
   using Running = Bits;
-  static uint8_t load(uint8_t bits) { return bits != 0; }
-  static uint8_t store(uint8_t value) { return value; }
+  HVD_ANYWHERE static uint8_t load(uint8_t bits) { return bits != 0; }
+  HVD_ANYWHERE static uint8_t store(uint8_t value) { return value; }
 };
 
 struct Float32 {
   using Bits = Unaligned<float>;
   using Value = float;
   using Running = Bits;
-  static float load(float bits) { return bits; }
-  static float store(float value) { return value == value ? value : float_of(kNanFloat); }
+  HVD_ANYWHERE static float load(float bits) { return bits; }
+  HVD_ANYWHERE static float store(float value) {
+    return value == value ? value : float_of(kNanFloat);
+  }
 };
 
 struct Float64 {
   using Bits = Unaligned<double>;
   using Value = double;
   using Running = Bits;
-  static double load(double bits) { return bits; }
-  static double store(double value) { return value == value ? value : __builtin_nan(""); }
+  HVD_ANYWHERE static double load(double bits) { return bits; }
+  HVD_ANYWHERE static double store(double value) {
+    return value == value ? value : __builtin_nan("");
+  }
 };
 
 // float64 on its way to a type that rounds once more.
 struct OddFloat32 {
   using Bits = Unaligned<float>;
   using Value = double;
-  static float store(double value) { return odd_float_of(value); }
+  HVD_ANYWHERE static float store(double value) { return odd_float_of(value); }
 };
 
 struct Half {
@@ -69,8 +85,8 @@ struct Half {
   using Bits = Unaligned<uint16_t>;
   using Value = float;
   using Running = Wide<float>;
-  static float load(uint16_t bits) { return float_of_half(bits); }
-  static uint16_t store(float value) { return half_of_float(value); }
+  HVD_ANYWHERE static float load(uint16_t bits) { return float_of_half(bits); }
+  HVD_ANYWHERE static uint16_t store(float value) { return half_of_float(value); }
 };
 
 struct Brain {
@@ -79,8 +95,8 @@ struct Brain {
   using Bits = Unaligned<uint16_t>;
   using Value = float;
   using Running = Wide<float>;
-  static float load(uint16_t bits) { return float_of_brain(bits); }
-  static uint16_t store(float value) { return brain_of_float(value); }
+  HVD_ANYWHERE static float load(uint16_t bits) { return float_of_brain(bits); }
+  HVD_ANYWHERE static uint16_t store(float value) { return brain_of_float(value); }
 };
 
 // The 16-bit floating types in the order of their numbers, as integers: -0.0 before +0.0, and NaN,

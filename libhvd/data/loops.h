@@ -182,18 +182,6 @@ void scale_narrow(void* to_bytes, const void* from_bytes, size_t n, Scale scale)
   });
 }
 
-// The value a double truncates to, the nearest end of T's range where it does not fit.
-template <typename T>
-inline T truncate(double x) {
-  constexpr bool kSigned = static_cast<T>(-1) < 0;
-  constexpr T kLeast = kSigned ? static_cast<T>(uint64_t{1} << (8 * sizeof(T) - 1)) : 0;
-  constexpr T kMost = static_cast<T>(~kLeast);
-  constexpr double kFirst = static_cast<double>(kLeast);
-  constexpr double kPast = 2.0 * (static_cast<double>(kMost / 2) + 1);
-  const T inside = static_cast<T>(x >= kFirst && x < kPast ? x : 0);
-  return x >= kPast ? kMost : x < kFirst ? kLeast : inside;
-}
-
 template <typename T>
 void scale_integer(void* to_bytes, const void* from_bytes, size_t n, Scale scale) {
   auto* to = static_cast<Unaligned<T>*>(to_bytes);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of libhvd's GPU module as functions of the host, compiled from the same bodies: what
+// a fake device runs, and what the kernels are tested by. Not in the product.
+//
+// Every kernel NAME is `extern "C" void hvd_gpu_host_NAME(grid, block, parameters)`: so many
+// blocks, so many threads each, cuLaunchKernel's array of pointers to parameters. Blocks and
+// threads run one after the other, the last first. No thread rule: a twin only touches the kernel's
+// memory.
+#pragma once
+
+#include <cstddef>
+
+using KernelTwin = void (*)(unsigned grid_x, unsigned block_x, void** parameters);
+
+// An address at which the host may touch `bytes` of what a kernel calls `device`; as aligned.
+using KernelMemory = void* (*)(const void* device, size_t bytes);
+
+extern "C" {
+
+// Before the first twin runs; null: addresses are the host's own, as they are without this call.
+void hvd_gpu_host_memory(KernelMemory memory);
+
+// The names of all kernels; null ends them.
+extern const char* const hvd_gpu_host_names[];
+// Their twins, in the same order.
+extern const KernelTwin hvd_gpu_host_twins[];
+}
