@@ -17,10 +17,10 @@ man/spank_horovod.8: always
 
 # The functions of hvd.h. A page that is one line, .so, stands for the page that the line names.
 HVD_FUNCTIONS = $(SED) -n 's/^HVD_API.*[ *]\(hvd_[a-z_]*\)(.*/\1/p' $(srcdir)/libhvd/hvd.h
-install-data-local:
+install-data-local: install-completion
 	$(MKDIR_P) '$(DESTDIR)$(man3dir)'
 	for name in `$(HVD_FUNCTIONS)`; do \
 	  echo '.so man3/hvd.3' >'$(DESTDIR)$(man3dir)'/$$name.3 && chmod 644 '$(DESTDIR)$(man3dir)'/$$name.3 || exit 1; \
 	done
-uninstall-local:
+uninstall-local: uninstall-completion
 	for name in `$(HVD_FUNCTIONS)`; do rm -f '$(DESTDIR)$(man3dir)'/$$name.3; done

@@ -5,7 +5,7 @@
 # tests/run.sh runs that. Prints TAP. It reads installed files alone, none of the build.
 #
 #   DESTDIR              where an installation for a package has been put, or nothing
-#   libdir, includedir, bindir, mandir, slurmplugindir, plugstackdir
+#   prefix, libdir, includedir, bindir, mandir, docdir, slurmplugindir, plugstackdir, modulefilesdir, completionsdir
 #   programs, pages      the programs and manual pages, as they are called where they are built
 #   plugin               yes if the SPANK plugin was built
 #   CC, sanitizer        the C compiler, maybe with arguments, and what it needs for a library with sanitizers
@@ -15,6 +15,8 @@
 # shellcheck disable=SC2317 # what looks unreachable is called by its name
 set -uo pipefail
 
+# shellcheck source=tests/completion.bash
+. "${BASH_SOURCE[0]%/*}/completion.bash"
 at=${DESTDIR:-}
 read -ra compiler <<<"$CC $sanitizer"
 scratch=$(mktemp -d)
@@ -34,11 +36,16 @@ main() {
   [[ -n $sanitizer ]] || check 'the Python package loads the library that is installed with it' python_finds_the_library
   check 'every program tells its version' programs_tell_their_version
   check 'every manual page can be read' pages_can_be_read
+  check 'the modulefile shows the way to what is installed' modulefile_is_true
+  check 'bash completes what is typed' completes_lines
+  check 'bash completes every option that --help has' completes_every_option
+  check 'bash completes every word that an option takes' completes_every_word
   if [[ $plugin == yes ]]; then
     check 'the plugin exports what Slurm looks for alone' exports_only "$slurmplugindir/spank_horovod.so" \
       '^(plugin_(name|type|version)|spank_plugin_version|slurm_spank_[a-z_]+)$'
     # A sanitizer has a library of its own, which srun would have to preload.
     [[ -n $sanitizer ]] || check 'the plugin needs libc alone' plugin_needs_libc_alone
+    check 'the command-line filter for sites that select PMIx by it is beside the documents' test -s "$at$docdir/cli_filter.lua"
     check 'the line for plugstack.conf names the plugin and the Python package' plugstack_names_the_plugin
   fi
   printf '1..%d\n' "$number"
@@ -135,6 +142,32 @@ pages_can_be_read() {
     functions=$((functions + 1))
   done < <(grep -oE '\bhvd_[a-z_]+\(' "$at$includedir/hvd.h" | tr -d '(' | sort -u)
   ((functions > 40))
+}
+
+# As the two programs that read it would: in Tcl, with their commands.
+modulefile_is_true() {
+  local file=$at$modulefilesdir/horovod/$version name value
+  [[ $(head -n 1 "$file") == '#%Module1.0' ]] && ! grep -E '@[A-Za-z_]+@' "$file" || return
+  if ! command -v tclsh >/dev/null; then
+    grep -F "prepend-path PYTHONPATH {$libdir/horovod/python}" "$file"
+    return
+  fi
+  modulefile=$file tclsh >"$scratch/module" <<'END' || return
+foreach name {prepend-path append-path conflict module-whatis} {
+  proc $name {args} "puts \[concat $name \$args]"
+}
+source $env(modulefile)
+ModulesHelp
+END
+  cat "$scratch/module"
+  [[ $(grep -c '^module-whatis .* '"$version" "$scratch/module") == 1 ]] &&
+    grep -qx 'conflict horovod' "$scratch/module" || return
+  while read -r name value; do
+    grep -qx "prepend-path $name $value" "$scratch/module" && [[ -e $at$value ]] || return
+  done <<END
+PYTHONPATH $libdir/horovod/python
+$([[ $prefix == /usr ]] || printf '%s\n' "PATH $bindir" "LD_LIBRARY_PATH $libdir" "PKG_CONFIG_PATH $libdir/pkgconfig" "MANPATH $mandir")
+END
 }
 
 plugin_needs_libc_alone() {

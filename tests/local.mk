@@ -254,6 +254,7 @@ HVD_PLUGIN = no
 endif
 installcheck-local:
 	@DESTDIR='$(DESTDIR)' libdir='$(libdir)' includedir='$(includedir)' bindir='$(bindir)' mandir='$(mandir)' \
-	  slurmplugindir='$(slurmplugindir)' plugstackdir='$(plugstackdir)' plugin='$(HVD_PLUGIN)' \
+	  slurmplugindir='$(slurmplugindir)' plugstackdir='$(plugstackdir)' plugin='$(HVD_PLUGIN)' prefix='$(prefix)' \
+	  docdir='$(docdir)' modulefilesdir='$(modulefilesdir)' completionsdir='$(completionsdir)' \
 	  programs='$(bin_PROGRAMS) $(nodist_bin_SCRIPTS)' pages='$(dist_man_MANS) $(nodist_man_MANS)' \
 	  CC='$(CC)' sanitizer='$(HVD_SANITIZER)' version='$(PACKAGE_VERSION)' $(srcdir)/tests/installcheck.sh
