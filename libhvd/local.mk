@@ -48,6 +48,8 @@ libhvd_libbase_la_SOURCES = \
   libhvd/topo/drawing.cc \
   libhvd/topo/layout.cc \
   libhvd/topo/layout.h \
+  libhvd/topo/links.cc \
+  libhvd/topo/links.h \
   libhvd/topo/places.cc \
   libhvd/topo/places.h
 

@@ -2,6 +2,9 @@
 #include "spank/bind_report.h"
 
 #include <algorithm>
+#include <set>
+
+#include "libhvd/topo/links.h"
 
 namespace hvd {
 namespace {
@@ -104,6 +107,37 @@ Json rank_json(const Topology& topology, const BindRequest& request, const RankP
       .set("distance", place.distance);
 }
 
+// A group for each set of GPUs that are linked to each other alike.
+Json links_json(const Topology& topology) {
+  std::vector<int> known;
+  std::set<int64_t> speeds;
+  for (size_t i = 0; i < topology.gpus.size(); ++i) {
+    const auto& links = topology.gpus[i].links;
+    if (!links) continue;
+    known.push_back(static_cast<int>(i));
+    for (const GpuLink& link : *links) speeds.insert(link.mb_per_s);
+  }
+  if (known.empty()) return Json();
+  const auto gpu = [&](int i) { return known[static_cast<size_t>(i)]; };
+  Json all = Json::array();
+  for (auto speed = speeds.rbegin(); speed != speeds.rend(); ++speed) {
+    const auto alike = [&](int a, int b) {
+      const GpuLink* link = link_of(topology, gpu(a), gpu(b));
+      return link != nullptr && link->mb_per_s == *speed;
+    };
+    for (const auto& group : linked_groups(static_cast<int>(known.size()), alike)) {
+      Json gpus = Json::array();
+      for (const int i : group) {
+        gpus.add(topology.gpus[static_cast<size_t>(gpu(i))].place.pci);
+      }
+      all.add(Json::object()
+                  .set("gpus", std::move(gpus))
+                  .set("mb_per_s", *speed == 0 ? Json() : Json(*speed)));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 Json report_of(const std::string& node, const std::vector<int>& ranks, const Topology& topology,
@@ -138,7 +172,8 @@ Json report_of(const std::string& node, const std::vector<int>& ranks, const Top
       .set("ranks", std::move(places))
       .set("warnings", std::move(warnings))
       .set("packages", std::move(packages))
-      .set("elsewhere", devices_at({-1, -1}, topology, request));
+      .set("elsewhere", devices_at({-1, -1}, topology, request))
+      .set("links", links_json(topology));
 }
 
 }  // namespace hvd

@@ -165,7 +165,56 @@ class Chooser {
     for (size_t i = 0; i < chosen.size(); ++i) groups[i / each].push_back(chosen[i]);
     std::stable_sort(groups.begin(), groups.end(),
                      [&](const auto& a, const auto& b) { return key(a[0]) < key(b[0]); });
+    if (each == 1 || ranks_ == 1) return groups;
+    std::vector<std::vector<int>> linked = regrouped_by_links(groups);
+    return links_within(linked) > links_within(groups) ? linked : groups;
+  }
+
+  // The same with GPUs of a rank rather linked to each other. Only GPUs with the same nearest CPUs
+  // change places, so that every distance stays as it was. In turn, each gets of those that are
+  // left the one with the most links to what its rank has already, the first of them if several.
+  std::vector<std::vector<int>> regrouped_by_links(std::vector<std::vector<int>> groups) const {
+    std::vector<int> left;
+    for (const auto& group : groups) left.insert(left.end(), group.begin(), group.end());
+    std::stable_sort(left.begin(), left.end(), [&](int a, int b) { return key(a) < key(b); });
+    for (auto& group : groups) {
+      std::vector<int> links(order_.size(), 0);  // by position: to those that the rank has
+      for (int& place : group) {
+        auto best = left.end();
+        for (auto it = left.begin(); it != left.end(); ++it) {
+          if (!same_cpus(*it, place)) continue;
+          if (best == left.end() || links[at(*it)] > links[at(*best)]) best = it;
+        }
+        place = *best;
+        left.erase(best);
+        for (const int other : left) links[at(other)] += are_linked(place, other) ? 1 : 0;
+      }
+    }
     return groups;
+  }
+
+  static size_t at(int position) { return static_cast<size_t>(position); }
+
+  bool same_cpus(int a, int b) const {
+    const Place* one = place_of(topology_, request_, a);
+    const Place* other = place_of(topology_, request_, b);
+    return one == nullptr || other == nullptr ? one == other : one->cpus == other->cpus;
+  }
+
+  bool are_linked(int a, int b) const {
+    return place_of(topology_, request_, a) != nullptr &&
+           place_of(topology_, request_, b) != nullptr &&
+           link_of(topology_, request_.gpus[at(a)].gpu, request_.gpus[at(b)].gpu) != nullptr;
+  }
+
+  int64_t links_within(const std::vector<std::vector<int>>& groups) const {
+    int64_t links = 0;
+    for (const auto& group : groups) {
+      for (const int a : group) {
+        for (const int b : group) links += are_linked(a, b) ? 1 : 0;
+      }
+    }
+    return links;
   }
 
   const Topology& topology_;

@@ -23,6 +23,7 @@ spank_libbind_la_SOURCES = \
   spank/topology.h \
   spank/topology_hwloc.cc \
   spank/topology_hwloc.h \
+  spank/topology_links.cc \
   spank/topology_source.cc \
   spank/topology_tree.cc \
   spank/topology_tree.h \

@@ -2,6 +2,7 @@
 #include "spank/topology.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace hvd {
@@ -27,6 +28,27 @@ void locate(const Topology& topology, Place* place) {
 // four digits (VMD's 10000) sorts behind.
 bool before(const std::string& a, const std::string& b) {
   return std::make_tuple(a.size(), std::cref(a)) < std::make_tuple(b.size(), std::cref(b));
+}
+
+void sort_gpus(std::vector<Gpu>* gpus) {
+  std::vector<size_t> order(gpus->size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return before((*gpus)[a].place.pci, (*gpus)[b].place.pci);
+  });
+  std::vector<int> now_at(gpus->size());
+  std::vector<Gpu> sorted;
+  for (const size_t from : order) {
+    now_at[from] = static_cast<int>(sorted.size());
+    sorted.push_back(std::move((*gpus)[from]));
+  }
+  for (Gpu& gpu : sorted) {
+    if (!gpu.links) continue;
+    for (GpuLink& link : *gpu.links) link.to = now_at[static_cast<size_t>(link.to)];
+    std::sort(gpu.links->begin(), gpu.links->end(),
+              [](const GpuLink& a, const GpuLink& b) { return a.to < b.to; });
+  }
+  *gpus = std::move(sorted);
 }
 
 bool same_place(int a, int b) { return a >= 0 && a == b; }
@@ -82,10 +104,18 @@ void finish_topology(Topology* topology) {
                    });
   for (Gpu& gpu : topology->gpus) locate(*topology, &gpu.place);
   for (Nic& nic : topology->nics) locate(*topology, &nic.place);
-  std::stable_sort(topology->gpus.begin(), topology->gpus.end(),
-                   [](const Gpu& a, const Gpu& b) { return before(a.place.pci, b.place.pci); });
+  sort_gpus(&topology->gpus);
   std::stable_sort(topology->nics.begin(), topology->nics.end(),
                    [](const Nic& a, const Nic& b) { return before(a.place.pci, b.place.pci); });
+}
+
+const GpuLink* link_of(const Topology& topology, int gpu, int other) {
+  const auto& links = topology.gpus[static_cast<size_t>(gpu)].links;
+  if (!links) return nullptr;
+  for (const GpuLink& link : *links) {
+    if (link.to == other) return &link;
+  }
+  return nullptr;
 }
 
 int hops(const Topology& topology, const Place& place, int cpu) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,21 @@ struct Place {
 enum class Vendor { kNvidia, kAmd, kIntel };
 const char* vendor_text(Vendor vendor);  // "NVIDIA"
 
+// A way from one GPU to another that is no bus of the processors: NVLink, also across NVSwitches,
+// or XGMI. Both ends have it.
+struct GpuLink {
+  int to = -1;           // index in Topology::gpus
+  int64_t mb_per_s = 0;  // in one direction, as hwloc has it; 0: unknown
+};
+
 struct Gpu {
   Vendor vendor = Vendor::kNvidia;
   Place place;
   std::string model;                 // "" if unknown
   std::string uuid;                  // "GPU-…" of NVIDIA's; "" if unknown
   std::vector<std::string> devices;  // as hwloc calls it: "nvml0", "rsmi4", "card1"
+  // To whom it is linked, in order; nothing if that is unknown.
+  std::optional<std::vector<GpuLink>> links;
 };
 
 // In order of preference for the tensors' traffic.
@@ -75,8 +85,11 @@ struct Topology {
   CpuSet cpus() const;
 };
 
-// Sorts the lists and fills in the indices of NUMA nodes and packages.
+// Sorts the lists and fills in the indices of NUMA nodes and packages. Links follow their GPUs.
 void finish_topology(Topology* topology);
+
+// The link between two GPUs; nullptr if there is none, or it is unknown.
+const GpuLink* link_of(const Topology& topology, int gpu, int other);
 
 // Hops between a device and a CPU: 0 if nothing is nearer, 1 in the same NUMA node, 2 in the same
 // package, 3 elsewhere.

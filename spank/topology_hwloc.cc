@@ -13,6 +13,8 @@
 #include <dlfcn.h>
 #include <hwloc.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 
 namespace hvd {
@@ -30,6 +32,10 @@ struct Hwloc {
   decltype(&hwloc_topology_load) load;
   decltype(&hwloc_get_obj_by_depth) get_obj_by_depth;
   decltype(&hwloc_bitmap_next) bitmap_next;
+  // hwloc 2.0 lacks the first one: nothing is known of links then.
+  int (*get_distances)(hwloc_topology_t, const char*, unsigned*, hwloc_distances_s**,
+                       unsigned long);
+  void (*release_distances)(hwloc_topology_t, hwloc_distances_s*);
 };
 
 template <typename Function>
@@ -55,6 +61,10 @@ Expected<Hwloc> open_hwloc() {
       look_up(library, "hwloc_topology_load", &hwloc.load) &&
       look_up(library, "hwloc_get_obj_by_depth", &hwloc.get_obj_by_depth) &&
       look_up(library, "hwloc_bitmap_next", &hwloc.bitmap_next);
+  if (!look_up(library, "hwloc_distances_get_by_name", &hwloc.get_distances) ||
+      !look_up(library, "hwloc_distances_release", &hwloc.release_distances)) {
+    hwloc.get_distances = nullptr;
+  }
   // The structures are those of the header's major version.
   if (!complete || hwloc.get_api_version() >> 16 != HWLOC_API_VERSION >> 16) {
     return error(Code::kSystem, "%s is not of hwloc %d, which this was built with", kLibrary,
@@ -74,9 +84,9 @@ class Copier {
 
  private:
   void visit(hwloc_obj_t object, int parent) {
-    tree_.push_back(copy_of(*object));
-    tree_.back().parent = parent;
-    const int index = static_cast<int>(tree_.size()) - 1;
+    tree_.objects.push_back(copy_of(*object));
+    tree_.objects.back().parent = parent;
+    const int index = static_cast<int>(tree_.objects.size()) - 1;
     for (hwloc_obj_t child :
          {object->first_child, object->memory_first_child, object->io_first_child}) {
       for (; child != nullptr; child = child->next_sibling) visit(child, index);
@@ -90,6 +100,7 @@ class Copier {
     copy.id = object.gp_index;
     copy.cpus = cpus_of(object);
     if (object.name != nullptr) copy.name = object.name;
+    copy.nvswitch = object.subtype != nullptr && std::string_view(object.subtype) == kNvswitch;
     if (object.type == HWLOC_OBJ_PCI_DEVICE) {
       const auto& pci = object.attr->pcidev;
       copy.pci = {pci.domain, pci.bus, pci.dev, pci.func, pci.class_id, pci.vendor_id};
@@ -144,6 +155,30 @@ class Copier {
   Tree tree_;
 };
 
+std::vector<TreeMatrix> matrices_of(const Hwloc& hwloc, hwloc_topology_t topology) {
+  std::vector<TreeMatrix> matrices;
+  if (hwloc.get_distances == nullptr) return matrices;
+  for (const char* name : kLinkMatrices) {
+    unsigned count = 1;
+    hwloc_distances_s* found = nullptr;
+    if (hwloc.get_distances(topology, name, &count, &found, 0) != 0 || found == nullptr) continue;
+    const size_t size = found->nbobjs;
+    if (size <= kMostLinked) {
+      TreeMatrix matrix{name, {}, {}};
+      for (size_t i = 0; i < size; ++i) {
+        matrix.ids.push_back(found->objs[i] == nullptr ? 0 : found->objs[i]->gp_index);
+      }
+      constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+      for (size_t i = 0; i < size * size; ++i) {
+        matrix.values.push_back(static_cast<int64_t>(std::min<uint64_t>(found->values[i], kMost)));
+      }
+      matrices.push_back(std::move(matrix));
+    }
+    hwloc.release_distances(topology, found);
+  }
+  return matrices;
+}
+
 }  // namespace
 
 Expected<Tree> tree_of_machine() {
@@ -164,7 +199,9 @@ Expected<Tree> tree_of_machine() {
   }
   const hwloc_obj_t root = hwloc->get_obj_by_depth(raw, 0, 0);
   if (root == nullptr) return error(Code::kSystem, "hwloc finds no topology of this machine");
-  return Copier(*hwloc).copy(root);
+  Tree tree = Copier(*hwloc).copy(root);
+  tree.matrices = matrices_of(*hwloc, raw);
+  return tree;
 }
 
 }  // namespace hvd

@@ -7,8 +7,9 @@
 
 namespace hvd {
 
-// Opens the library at the first use and never closes it; no vendor's library is loaded. Also the
-// CPUs that this process may not use. An error is a sentence; hwloc itself may say something on
+// Opens the library at the first use and never closes it; no vendor's library is loaded, so that
+// links between GPUs are known only where hwloc itself reads a file (HWLOC_XMLFILE). Also the CPUs
+// that this process may not use. An error is a sentence; hwloc itself may say something on
 // stderr unless HWLOC_HIDE_ERRORS=2.
 Expected<Tree> tree_of_machine();
 

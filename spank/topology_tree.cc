@@ -42,24 +42,29 @@ int active_port(const TreeObject& verbs) {
 
 class Reader {
  public:
-  explicit Reader(const Tree& tree) : tree_(tree), devices_of_(tree.size()) {
-    for (const TreeObject& object : tree) {
+  explicit Reader(const Tree& tree)
+      : tree_(tree),
+        objects_(tree.objects),
+        devices_of_(objects_.size()),
+        gpu_of_(objects_.size(), -1) {
+    for (const TreeObject& object : objects_) {
       if (object.parent < 0 || object.type < Type::kNetwork) continue;
       devices_of_[static_cast<size_t>(object.parent)].push_back(&object);
     }
   }
 
   Topology read() {
-    for (size_t i = 0; i < tree_.size(); ++i) take(i);
+    for (size_t i = 0; i < objects_.size(); ++i) take(i);
     // A virtual machine may not tell its cores.
     if (topology_.cores.empty()) topology_.cores = std::move(loose_cpus_);
+    read_links(tree_, gpu_of_, &topology_);
     finish_topology(&topology_);
     return std::move(topology_);
   }
 
  private:
   void take(size_t index) {
-    const TreeObject& object = tree_[index];
+    const TreeObject& object = objects_[index];
     if (object.type == Type::kPciDevice) return take_pci(index);
     if (object.cpus.empty()) return;
     switch (object.type) {
@@ -87,18 +92,18 @@ class Reader {
   }
 
   void take_pci(size_t index) {
-    const auto& pci = tree_[index].pci;
+    const auto& pci = objects_[index].pci;
     const int kind = pci.class_id >> 8;
     if (kind == kDisplay || kind == kAccelerator) take_gpu(index);
     if (kind == kNetworkClass) take_nic(index);
   }
 
   Place place_of(size_t index) const {
-    const auto& pci = tree_[index].pci;
+    const auto& pci = objects_[index].pci;
     Place place;
     place.pci = format("%04x:%02x:%02x.%01x", pci.domain, pci.bus, pci.device, pci.function);
-    for (int at = tree_[index].parent; at >= 0; at = tree_[static_cast<size_t>(at)].parent) {
-      const TreeObject& above = tree_[static_cast<size_t>(at)];
+    for (int at = objects_[index].parent; at >= 0; at = objects_[static_cast<size_t>(at)].parent) {
+      const TreeObject& above = objects_[static_cast<size_t>(at)];
       if (above.type == Type::kBridge) place.bridges.push_back(above.id);
       if (above.cpus.empty()) continue;
       place.cpus = above.cpus;
@@ -109,7 +114,7 @@ class Reader {
   }
 
   void take_gpu(size_t index) {
-    const TreeObject& object = tree_[index];
+    const TreeObject& object = objects_[index];
     Gpu gpu;
     if (object.pci.vendor == kNvidia) {
       gpu.vendor = Vendor::kNvidia;
@@ -128,12 +133,13 @@ class Reader {
       if (gpu.uuid.empty()) gpu.uuid = info(*device, "NVIDIAUUID");
     }
     if (gpu.model.empty()) gpu.model = info(object, "PCIDevice");
+    gpu_of_[index] = static_cast<int>(topology_.gpus.size());
     topology_.gpus.push_back(std::move(gpu));
   }
 
   // Only what has a PCI device: bridges, bonds and tunnels are no hardware.
   void take_nic(size_t index) {
-    const TreeObject& object = tree_[index];
+    const TreeObject& object = objects_[index];
     Nic nic;
     for (const TreeObject* device : devices_of_[index]) {
       if (device->type == Type::kNetwork && nic.interface.empty()) nic.interface = device->name;
@@ -156,7 +162,9 @@ class Reader {
   }
 
   const Tree& tree_;
+  const std::vector<TreeObject>& objects_;
   std::vector<std::vector<const TreeObject*>> devices_of_;
+  std::vector<int> gpu_of_;
   Topology topology_;
   std::vector<Core> loose_cpus_;
 };

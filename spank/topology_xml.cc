@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As much of XML as hwloc writes: elements with attributes, nothing of interest between them. The
-// file may be anybody's: what is too big, too deep or not closed is refused.
+// As much of XML as hwloc writes: elements with attributes, and text between them where matrices
+// have their numbers. The file may be anybody's: what is too big, too deep or not closed is
+// refused; a matrix with damage is as one that is not there.
+#include <algorithm>
 #include <charconv>
 
 #include "libhvd/base/parse.h"
@@ -15,6 +17,8 @@ using Type = TreeObject::Type;
 constexpr size_t kMostObjects = 100000;
 constexpr size_t kMostDepth = 128;
 constexpr std::string_view kBlank = " \t\r\n";
+constexpr std::string_view kDistances = "distances2";
+constexpr std::string_view kMixedDistances = "distances2hetero";  // objects of several types
 
 template <typename Number>
 Number number_of(std::string_view text, int base) {
@@ -114,10 +118,62 @@ TreeObject object_of(const Attributes& attributes) {
   object.id = number_of<uint64_t>(value_of(attributes, "gp_index"), 10);
   object.cpus = cpus_of(value_of(attributes, "cpuset"));
   object.name = unescaped(value_of(attributes, "name"));
+  object.nvswitch = value_of(attributes, "subtype") == kNvswitch;
   read_address(value_of(attributes, "pci_busid"), &object.pci);
   read_kind(value_of(attributes, "pci_type"), &object.pci);
   return object;
 }
+
+// <distances2 type="OSDev" nbobjs="2" name="XGMIHops" indexing="gp">
+//   <indexes>701 702</indexes> <u64values>0 1 1 0</u64values>
+// or <distances2hetero ...> with <indexes>OSDev:802 PCIDev:449</indexes>, each in several pieces.
+class MatrixReader {
+ public:
+  // By nbobjs, which the pieces are held to.
+  MatrixReader(std::string_view name, size_t objects) : objects_(objects) { matrix_.name = name; }
+
+  const std::string& name() const { return matrix_.name; }
+
+  void take_ids(std::string_view text) {
+    for_words(text, [&](std::string_view word) {
+      const auto id = parse_count(word.substr(word.find_last_of(':') + 1));
+      broken_ = broken_ || !id || matrix_.ids.size() == objects_;
+      if (!broken_) matrix_.ids.push_back(static_cast<uint64_t>(*id));
+    });
+  }
+
+  void take_values(std::string_view text) {
+    for_words(text, [&](std::string_view word) {
+      const auto value = parse_count(word);
+      broken_ = broken_ || !value || matrix_.values.size() == objects_ * objects_;
+      if (!broken_) matrix_.values.push_back(*value);
+    });
+  }
+
+  // Nothing if numbers are missing, too many, or none.
+  std::optional<TreeMatrix> whole() && {
+    const bool all = matrix_.ids.size() == objects_ && matrix_.values.size() == objects_ * objects_;
+    if (broken_ || !all) return std::nullopt;
+    return std::move(matrix_);
+  }
+
+ private:
+  template <typename Take>
+  void for_words(std::string_view text, Take take) {
+    while (!broken_) {
+      const size_t start = text.find_first_not_of(kBlank);
+      if (start == std::string_view::npos) return;
+      text.remove_prefix(start);
+      const size_t end = std::min(text.find_first_of(kBlank), text.size());
+      take(text.substr(0, end));
+      text.remove_prefix(end);
+    }
+  }
+
+  TreeMatrix matrix_;
+  size_t objects_;
+  bool broken_ = false;
+};
 
 class Parser {
  public:
@@ -129,6 +185,9 @@ class Parser {
     }
     if (!seen_topology_) return error(Code::kInvalid, "is no XML of hwloc");
     if (broken_ || !open_.empty()) return error(Code::kInvalid, "ends too early or is damaged");
+    for (MatrixReader& reader : matrices_) {
+      if (auto matrix = std::move(reader).whole()) tree_.matrices.push_back(std::move(*matrix));
+    }
     return std::move(tree_);
   }
 
@@ -190,18 +249,39 @@ class Parser {
     } else if (!seen_topology_) {
       return error(Code::kInvalid, "is no XML of hwloc");
     } else if (name == "object") {
-      if (tree_.size() == kMostObjects) return error(Code::kInvalid, "has too many objects");
-      tree_.push_back(object_of(attributes));
-      tree_.back().parent = object;
-      object = static_cast<int>(tree_.size()) - 1;
+      if (tree_.objects.size() == kMostObjects) {
+        return error(Code::kInvalid, "has too many objects");
+      }
+      tree_.objects.push_back(object_of(attributes));
+      tree_.objects.back().parent = object;
+      object = static_cast<int>(tree_.objects.size()) - 1;
     } else if (name == "info" && object >= 0) {
-      tree_[static_cast<size_t>(object)].infos.emplace_back(
+      tree_.objects[static_cast<size_t>(object)].infos.emplace_back(
           unescaped(value_of(attributes, "name")), unescaped(value_of(attributes, "value")));
+    } else if (name == kDistances || name == kMixedDistances) {
+      begin_matrix(name, attributes);
+    } else if (!closed && in_matrix_) {
+      const std::string_view text = rest_.substr(0, rest_.find('<'));
+      if (name == "indexes") matrices_.back().take_ids(text);
+      if (name == "u64values") matrices_.back().take_values(text);
     }
     if (closed) return ok_status();
     if (open_.size() == kMostDepth) return error(Code::kInvalid, "is nested too deep");
     open_.push_back({name, object});
     return ok_status();
+  }
+
+  // Those of links, and of each name the first.
+  void begin_matrix(std::string_view element, const Attributes& attributes) {
+    const std::string_view name = value_of(attributes, "name");
+    const auto objects = parse_count(value_of(attributes, "nbobjs"));
+    in_matrix_ = std::find(std::begin(kLinkMatrices), std::end(kLinkMatrices), name) !=
+                     std::end(kLinkMatrices) &&
+                 objects && *objects > 0 && *objects <= static_cast<int64_t>(kMostLinked) &&
+                 (element == kMixedDistances || value_of(attributes, "indexing") == "gp") &&
+                 std::none_of(matrices_.begin(), matrices_.end(),
+                              [&](const MatrixReader& known) { return known.name() == name; });
+    if (in_matrix_) matrices_.emplace_back(name, static_cast<size_t>(*objects));
   }
 
   // name="value" ...; what is not written so is passed over.
@@ -232,6 +312,8 @@ class Parser {
   std::string_view rest_;
   std::vector<Open> open_;
   Tree tree_;
+  std::vector<MatrixReader> matrices_;
+  bool in_matrix_ = false;  // numbers that come are of the last one
   bool seen_topology_ = false;
   bool broken_ = false;
 };
@@ -243,7 +325,7 @@ Expected<Tree> parse_tree(std::string_view xml) {
   if (xml.size() > kMostXmlBytes) return error(Code::kInvalid, "has more than 32 MB");
   auto tree = Parser(xml).all();
   if (!tree.ok()) return tree;
-  for (const TreeObject& object : *tree) {
+  for (const TreeObject& object : tree->objects) {
     if (object.type == Type::kPu && !object.cpus.empty()) return tree;
   }
   return error(Code::kInvalid, "has no CPU in it");

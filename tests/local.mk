@@ -79,6 +79,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/kernels_test.cc \
   tests/unit/launch_test.cc \
   tests/unit/layout_test.cc \
+  tests/unit/links_test.cc \
   tests/unit/log_test.cc \
   tests/unit/mix_test.cc \
   tests/unit/node_link_test.cc \
@@ -109,6 +110,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/tcp_wire_test.cc \
   tests/unit/thread_job.cc \
   tests/unit/thread_job.h \
+  tests/unit/topology_links_test.cc \
   tests/unit/topology_test.cc \
   tests/unit/trace_file_test.cc \
   tests/unit/trace_path_test.cc \

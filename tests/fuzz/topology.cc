@@ -15,10 +15,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (topology.status().text().empty()) __builtin_trap();
     return 0;
   }
+  const int all = static_cast<int>(topology->gpus.size());
+  for (int i = 0; i < all; ++i) {
+    for (const GpuLink& link : topology->gpus[i].links.value_or(std::vector<GpuLink>())) {
+      if (link.to < 0 || link.to >= all || link.to == i) __builtin_trap();
+      if (link_of(*topology, link.to, i) == nullptr) __builtin_trap();
+    }
+  }
   BindRequest request;
   request.ranks = 4;
   request.cpus = topology->cpus();
-  const int gpus = static_cast<int>(std::min<size_t>(topology->gpus.size(), 16));
+  const int gpus = std::min(all, 16);
   for (int i = 0; i < gpus; ++i) request.gpus.push_back({std::to_string(i), i});
   const auto binding = bind(*topology, request);
   if (!binding.ok()) __builtin_trap();

@@ -96,6 +96,39 @@ TEST_CASE("bind: a list longer than any node's is an error at once") {
         "the list of GPUs has 257, more than 256, the most that are bound");
 }
 
+TEST_CASE("bind: GPUs of one rank are rather linked, where they are equally far") {
+  const NodeSpec one = {1, 1, 8, 1, {0, 0, 0, 0}, {}};
+  const NodeSpec two = {2, 1, 4, 1, {0, 1, 0, 1}, {}};
+  const struct {
+    const char* name;
+    const NodeSpec& node;
+    const char* links;
+    int ranks;
+    const char* policy;
+    const char* answer;
+  } cases[] = {
+      {"no link", one, "", 2, "closest", "0(0,1) 0-3; 2(2,3) 4-7"},
+      {"as they come", one, "0-1 2-3", 2, "closest", "0(0,1) 0-3; 2(2,3) 4-7"},
+      {"crosswise", one, "0-3 1-2", 2, "closest", "0(0,3) 0-3; 1(1,2) 4-7"},
+      {"every second", one, "0-2 1-3", 2, "closest", "0(0,2) 0-3; 1(1,3) 4-7"},
+      {"all", one, "0-1 0-2 0-3 1-2 1-3 2-3", 2, "closest", "0(0,1) 0-3; 2(2,3) 4-7"},
+      {"not for another one's links", one, "0-3 2-3", 2, "closest", "0(0,1) 0-3; 2(2,3) 4-7"},
+      {"all of one rank", one, "0-3", 1, "closest", "0(0,1,2,3) 0-7"},
+      {"one for each", one, "0-3 1-2", 4, "closest", "0(0) 0-1; 1(1) 2-3; 2(2) 4-5; 3(3) 6-7"},
+      {"one list for all", one, "0-3 1-2", 2, "auto", "0* 0-3; 1* 4-7"},
+      {"never farther", two, "0-1 2-3", 2, "closest", "0(0,2) 0-3; 1(1,3) 4-7"},
+  };
+  for (const auto& c : cases) {
+    Topology topology = test::node_of(c.node);
+    test::link_gpus(&topology, c.links);
+    const BindRequest request = test::request_of(topology, c.ranks, "0,1,2,3", "", c.policy);
+    const auto binding = bind(topology, request);
+    REQUIRE(binding.ok());
+    CAPTURE(c.name);
+    CHECK(test::shown(request, *binding) == c.answer);
+  }
+}
+
 TEST_CASE("bind: what Slurm has bound stays, and cores follow it") {
   const Topology topology = test::node_of(kTwoSockets);
   BindRequest request = test::request_of(topology, 2, "0,1,2,3");

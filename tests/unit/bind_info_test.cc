@@ -87,11 +87,38 @@ TEST_CASE("hvd-info bind: what a job would get on a node of a file") {
   CHECK(rank["environment"]["CUDA_VISIBLE_DEVICES"].text() == "0");
   CHECK(rank["cpus"].text() == "2-3");
 
+  CHECK((*report)["links"].is_null());
+
   const auto elsewhere = parse_bind_options({"--topology", path, "--cpus", "8"});
   CHECK(preview(*elsewhere, "n").status().text() ==
         "--cpus: the node has none of \"8\"; it has 0-3");
   const auto map = parse_bind_options({"--topology", path, "--policy", "map:1"});
   CHECK(preview(*map, "n").status().text().rfind("gpu-bind=map names GPU 1, but", 0) == 0);
+}
+
+TEST_CASE("hvd-info bind: GPUs that are linked, as text and in its JSON") {
+  test::Folder folder;
+  const std::string path = folder.file("node.xml");
+  FILE* file = fopen(path.c_str(), "w");
+  REQUIRE(file != nullptr);
+  fputs(R"(<topology version="2.0"><object type="Machine" cpuset="0xf">
+<object type="Package" os_index="0" cpuset="0xf">
+<object type="Core" cpuset="0x3"><object type="PU" cpuset="0x3"/></object>
+<object type="PCIDev" gp_index="7" pci_busid="0000:01:00.0" pci_type="0380 [1002:7408]"/>
+<object type="PCIDev" gp_index="8" pci_busid="0000:02:00.0" pci_type="0380 [1002:7408]"/>
+<object type="PCIDev" gp_index="9" pci_busid="0000:03:00.0" pci_type="0380 [1002:7408]"/>
+</object></object>
+<distances2 type="PCIDev" nbobjs="3" kind="5" name="XGMIHops" indexing="gp">
+<indexes length="6">7 8 9 </indexes><u64values length="18">0 2 1 2 0 0 1 0 0 </u64values>
+</distances2></topology>)",
+        file);
+  REQUIRE(fclose(file) == 0);
+  const auto report = preview(*parse_bind_options({"--topology", path}), "n");
+  REQUIRE(report.ok());
+  CHECK((*report)["links"].dump() ==
+        R"([{"gpus": ["0000:01:00.0", "0000:03:00.0"], "mb_per_s": null}])");
+  const std::string text = text_of_preview(*report);
+  CHECK(text.substr(text.rfind("+\n") + 2) == "linked: 0,2\n");
 }
 
 }  // namespace

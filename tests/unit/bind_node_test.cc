@@ -3,7 +3,7 @@
 // Binding on real nodes: those of shared/topologies, where they are there.
 #include <algorithm>
 
-#include "spank/bind.h"
+#include "spank/bind_report.h"
 #include "tests/unit/bind_words.h"
 #include "tests/unit/catch.h"
 
@@ -73,6 +73,31 @@ TEST_CASE("bind: ranks of real nodes are beside their GPUs and NICs") {
     REQUIRE(binding.ok());
     CHECK(test::shown(request, *binding) == c.answer);
     CHECK(nics_of(*topology, *binding) == c.nics);
+  }
+}
+
+TEST_CASE("bind: drawings of real nodes say which GPUs are linked, where that is known") {
+  const struct {
+    const char* file;
+    const char* gpus;
+    const char* line;
+  } cases[] = {
+      {"lassen-4xV100-power9.xml", "", ""},           {"pascal-2xP100.xml", "", ""},
+      {"dgx2-16xV100.xml", "", "linked: all\n"},      {"tioga-8xMI250X.xml", "", "linked: all\n"},
+      {"tioga-8xMI250X.xml", "1,6", "linked: all\n"}, {"tioga-8xMI250X.xml", "3", ""},
+  };
+  for (const auto& c : cases) {
+    const auto xml = test::real_node(c.file);
+    if (!xml) continue;
+    const auto topology = read_topology(TopologySource::xml(*xml));
+    CAPTURE(c.file, c.gpus);
+    REQUIRE(topology.ok());
+    const std::string gpus = *c.gpus == '\0' ? all_gpus(*topology) : c.gpus;
+    const BindRequest request = test::request_of(*topology, 1, gpus);
+    const auto binding = bind(*topology, request);
+    REQUIRE(binding.ok());
+    const std::string drawing = report_drawing(report_of("n", {0}, *topology, request, *binding));
+    CHECK(drawing.substr(drawing.rfind("+\n") + 2) == c.line);
   }
 }
 

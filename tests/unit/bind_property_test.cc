@@ -57,6 +57,23 @@ Topology draw_node(Random* random) {
   return topology;
 }
 
+// Islands of GPUs, or any.
+void draw_links(Random* random, Topology* topology) {
+  const size_t count = topology->gpus.size();
+  const size_t islands = 1 + random->below(4);
+  std::vector<size_t> island(count);
+  for (size_t& its : island) its = random->below(islands);
+  const bool any = random->one_in(2);
+  std::string pairs;
+  for (size_t a = 0; a < count; ++a) {
+    for (size_t b = a + 1; b < count; ++b) {
+      if (any ? !random->one_in(3) : island[a] != island[b]) continue;
+      pairs += (pairs.empty() ? "" : " ") + std::to_string(a) + "-" + std::to_string(b);
+    }
+  }
+  test::link_gpus(topology, pairs);
+}
+
 CpuSet draw_cpus(Random* random, const CpuSet& of) {
   CpuSet some;
   const size_t share = 1 + random->below(4);
@@ -97,6 +114,7 @@ Drawn draw(uint64_t seed) {
   }
   if (random.one_in(10)) request.cpu = CpuPolicy::kNone;
   if (random.one_in(3)) request.nic = NicPolicy::kNearest;
+  if (random.one_in(2)) draw_links(&random, &drawn.topology);
   return drawn;
 }
 
@@ -222,6 +240,49 @@ TEST_CASE("bind: what holds on 10,000 random nodes and allocations") {
     Random random(seed + i);
     REQUIRE(wrong_when_permuted(drawn, *binding, &random) == "");
   }
+}
+
+// Pairs of linked GPUs of the same rank.
+int links_within(const Drawn& drawn, const Binding& binding) {
+  int links = 0;
+  for (const RankPlace& its : binding.ranks) {
+    for (const int a : its.visible) {
+      for (const int b : its.visible) {
+        const int gpu = drawn.request.gpus[static_cast<size_t>(a)].gpu;
+        const int other = drawn.request.gpus[static_cast<size_t>(b)].gpu;
+        if (gpu >= 0 && other >= 0 && link_of(drawn.topology, gpu, other) != nullptr) ++links;
+      }
+    }
+  }
+  return links / 2;
+}
+
+TEST_CASE("bind: links decide between equals, and change neither distances nor cores") {
+  const uint64_t seed = first_seed();
+  CAPTURE(seed);
+  int better = 0;
+  for (uint64_t i = 0; i < kCases / 5; ++i) {
+    Drawn drawn = draw(seed + i);
+    drawn.request.gpu.policy = GpuPolicy::kClosest;
+    Topology without = drawn.topology;
+    for (Gpu& gpu : without.gpus) gpu.links.reset();
+    const auto binding = bind(drawn.topology, drawn.request);
+    const auto plain = bind(without, drawn.request);
+    INFO("HVD_SEED=" << seed + i);
+    REQUIRE(binding.ok());
+    REQUIRE(plain.ok());
+    REQUIRE(binding->distance == plain->distance);
+    for (size_t rank = 0; rank < binding->ranks.size(); ++rank) {
+      const RankPlace& its = binding->ranks[rank];
+      const RankPlace& before = plain->ranks[rank];
+      REQUIRE(its.cpus == before.cpus);
+      REQUIRE(its.distance == before.distance);
+      REQUIRE(its.visible.size() == before.visible.size());
+    }
+    REQUIRE(links_within(drawn, *binding) >= links_within(drawn, *plain));
+    if (links_within(drawn, *binding) > links_within(drawn, *plain)) ++better;
+  }
+  CHECK(better > 0);
 }
 
 // The least sum over all ways to give each rank one GPU such that none has two ranks more than

@@ -126,12 +126,59 @@ TEST_CASE("report: a drawing in plain characters") {
         "+----------------------------------+\n");
 }
 
+TEST_CASE("report: GPUs that are linked, as JSON and below the drawing") {
+  Topology topology = test::node_of({2, 1, 4, 1, {0, 0, 1, 1}, {}});
+  const BindRequest request = test::request_of(topology, 2, "0,1,2,3");
+  const Json unknown = report("n", {0, 1}, topology, request);
+  CHECK(unknown["links"].is_null());
+  CHECK(report_drawing(unknown).find("linked") == std::string::npos);
+
+  Topology none = topology;
+  test::link_gpus(&none, "");
+  CHECK(report("n", {0, 1}, none, request)["links"].dump() == "[]");
+  const std::string drawing = report_drawing(report("n", {0, 1}, none, request));
+  CHECK(drawing.substr(drawing.rfind('+') + 1) == "\nlinked: none\n");
+
+  Topology pairs = topology;
+  test::link_gpus(&pairs, "0-1 2-3", 50000);
+  const Json told = report("n", {0, 1}, pairs, request);
+  CHECK(told["links"].dump() ==
+        R"([{"gpus": ["0000:01:00.0", "0000:02:00.0"], "mb_per_s": 50000}, )"
+        R"({"gpus": ["0000:03:00.0", "0000:04:00.0"], "mb_per_s": 50000}])");
+  CHECK(report_drawing(told) ==
+        "n\n"
+        "+-- package 0 ---------------------------+\n"
+        "|  NUMA node 0: 4 cores, CPUs 0-3        |\n"
+        "|    GPU 0     0000:01:00.0  Test        |\n"
+        "|    GPU 1     0000:02:00.0  Test        |\n"
+        "|    rank 0    GPU 0, 4 cores, CPUs 0-3  |\n"
+        "+----------------------------------------+\n"
+        "+-- package 1 ---------------------------+\n"
+        "|  NUMA node 1: 4 cores, CPUs 4-7        |\n"
+        "|    GPU 2     0000:03:00.0  Test        |\n"
+        "|    GPU 3     0000:04:00.0  Test        |\n"
+        "|    rank 1    GPU 2, 4 cores, CPUs 4-7  |\n"
+        "+----------------------------------------+\n"
+        "linked: 0-1 2-3\n");
+
+  // Two speeds are two groups; what is unknown of one is null.
+  Topology mixed = topology;
+  test::link_gpus(&mixed, "0-1");
+  test::link_gpus(&mixed, "0-2 1-2", 100);
+  const Json both = report("n", {0, 1}, mixed, request);
+  CHECK(both["links"].dump() == R"([{"gpus": ["0000:01:00.0", "0000:03:00.0"], "mb_per_s": 100}, )"
+                                R"({"gpus": ["0000:02:00.0", "0000:03:00.0"], "mb_per_s": 100}, )"
+                                R"({"gpus": ["0000:01:00.0", "0000:02:00.0"], "mb_per_s": null}])");
+  CHECK(report_drawing(both).find("\nlinked: 0-2\n") != std::string::npos);
+}
+
 TEST_CASE("report: what another node sends cannot break lines or crash") {
   const Json odd = Json::object()
                        .set("node", "n\x1b[31m\n")
                        .set("ranks", Json::array().add(Json::object().set("rank", "x")).add(7))
                        .set("warnings", Json::array().add(Json::object().set("text", "a\nb")))
-                       .set("packages", Json::array().add(1).add(Json::object().set("parts", 3)));
+                       .set("packages", Json::array().add(1).add(Json::object().set("parts", 3)))
+                       .set("links", Json::array().add(1).add(Json::object().set("gpus", "x")));
   const std::string table = report_table({odd, Json(), Json(3)});
   CHECK(table.find('\x1b') == std::string::npos);
   CHECK(std::count(table.begin(), table.end(), '\n') == 3);

@@ -66,6 +66,21 @@ Topology node_of(const NodeSpec& spec) {
   return topology;
 }
 
+void link_gpus(Topology* topology, const std::string& pairs, int64_t mb_per_s) {
+  for (Gpu& gpu : topology->gpus) {
+    if (!gpu.links) gpu.links.emplace();
+  }
+  if (pairs.empty()) return;
+  for (const std::string_view pair : split(pairs, ' ')) {
+    const auto ends = split(pair, '-');
+    const auto a = static_cast<size_t>(parse_count(ends.at(0)).value_or(0));
+    const auto b = static_cast<size_t>(parse_count(ends.at(1)).value_or(0));
+    topology->gpus.at(a).links->push_back({static_cast<int>(b), mb_per_s});
+    topology->gpus.at(b).links->push_back({static_cast<int>(a), mb_per_s});
+  }
+  finish_topology(topology);
+}
+
 BindRequest request_of(const Topology& topology, int ranks, const std::string& gpus,
                        const std::string& cpus, const std::string& policy) {
   BindRequest request;

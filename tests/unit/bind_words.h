@@ -28,6 +28,9 @@ constexpr int kAnywhere = -1;
 
 Topology node_of(const NodeSpec& spec);
 
+// "0-1 2-3": links between these GPUs, and it is known that there are no others.
+void link_gpus(Topology* topology, const std::string& pairs, int64_t mb_per_s = 0);
+
 // "0,1,GPU-x": in the topology as find_gpus finds them.
 BindRequest request_of(const Topology& topology, int ranks, const std::string& gpus,
                        const std::string& cpus = "", const std::string& policy = "auto");
