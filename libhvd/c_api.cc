@@ -80,6 +80,8 @@ void in_forked_child() {
   close_all_fds_after_fork();
 }
 
+const char* environment(const char* name) { return getenv(name); }
+
 Status no_such_set(int32_t id) { return error(Code::kInvalid, "there is no process set %d", id); }
 
 RequestTensors one(const hvd_tensor* input, void* const* output) {
@@ -188,8 +190,7 @@ int hvd_init(void) {
     static const int watching = pthread_atfork(nullptr, nullptr, in_forked_child);
     if (watching != 0) return errno_error(watching, "registering what a forked child has to do");
     is_rank.store(true);
-    Expected<std::unique_ptr<Runtime>> runtime = Runtime::start(
-        [](const char* name) { return static_cast<const char*>(getenv(name)); }, &exchanged);
+    Expected<std::unique_ptr<Runtime>> runtime = Runtime::start(environment, &exchanged);
     if (!runtime.ok()) {
       is_rank.store(exchanged);
       return runtime.status();
@@ -339,6 +340,20 @@ int hvd_barrier_async(int32_t process_set, hvd_handle* handle) {
 int hvd_join_async(int32_t, int32_t* last, hvd_handle* handle) {
   return submit(nullptr, HVD_GLOBAL, handle,
                 [&](const RequestScope& scope) { return request_join(scope, last); });
+}
+
+// The greatest of what the ranks think.
+int hvd_should_stop_async(int32_t* stop, hvd_handle* handle) {
+  return submit("horovod.should_stop", HVD_GLOBAL, handle,
+                [&](const RequestScope& scope) -> Expected<OperationPtr> {
+                  if (stop == nullptr) return error(Code::kInvalid, "stop is NULL");
+                  const Expected<bool> reason = the_runtime.load()->has_reason_to_stop(environment);
+                  if (!reason.ok()) return reason.status();
+                  *stop = *reason ? 1 : 0;
+                  const hvd_tensor tensor = {stop, nullptr, 0, HVD_INT32, HVD_HOST};
+                  void* output = stop;
+                  return request_allreduce(scope, one(&tensor, &output), {HVD_MAX, 1, 1});
+                });
 }
 
 int hvd_poll(hvd_handle handle) {

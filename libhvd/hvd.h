@@ -245,6 +245,16 @@ HVD_API int hvd_grouped_reducescatter(const char *name, int32_t count, const hvd
 HVD_API int hvd_barrier(int32_t process_set);
 HVD_API int hvd_join(int32_t device, int32_t *last);
 
+/* Is it time to save what has been done, and end? [stop] is set to 1 or 0, the same on all ranks:
+ * 1 once any rank has got SIGUSR1 or SIGTERM, by which Slurm announces a time limit (--signal), a
+ * requeue, preemption and scancel, or once the job ends within HOROVOD_STOP_MARGIN (60 s):
+ * SLURM_JOB_END_TIME, or what squeue says. Collective: all ranks call it equally often, as once a
+ * step; it costs a small allreduce. From a rank's first call on these signals do not end the
+ * process. A handler that the program has is called, too; one that it installs later replaces the
+ * library's. [stop] belongs to the library until the handle is done. */
+HVD_API int hvd_should_stop_async(int32_t *stop, hvd_handle *handle);
+HVD_API int hvd_should_stop(int32_t *stop);
+
 /* 1 if the operation is done (well or not), 0 if not, -1 if there is no such handle. */
 HVD_API int hvd_poll(hvd_handle handle);
 

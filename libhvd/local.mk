@@ -79,7 +79,7 @@ HVD_PACK_KERNEL_FILES = \
   libhvd/transport/gpu/pack_body.h \
   libhvd/transport/gpu/pack_kernels.cu
 
-# data/ control/ coll/ transport/ engine/ trace/ runtime
+# data/ control/ coll/ transport/ engine/ stop/ trace/ runtime
 libhvd_libcore_la_SOURCES = \
   libhvd/coll/adasum.cc \
   libhvd/coll/adasum.h \
@@ -167,6 +167,12 @@ libhvd_libcore_la_SOURCES = \
   libhvd/record.h \
   libhvd/runtime.cc \
   libhvd/runtime.h \
+  libhvd/stop/signals.cc \
+  libhvd/stop/signals.h \
+  libhvd/stop/squeue.cc \
+  libhvd/stop/squeue.h \
+  libhvd/stop/stop_watch.cc \
+  libhvd/stop/stop_watch.h \
   libhvd/trace/array_file.cc \
   libhvd/trace/array_file.h \
   libhvd/trace/timeline.cc \

@@ -377,6 +377,17 @@ Status Runtime::start_timeline(const std::string& path, bool mark_cycles) {
   return timeline_->start(*ours, mark_cycles);
 }
 
+// Signals and squeue are for those programs alone that ask.
+Expected<bool> Runtime::has_reason_to_stop(const Getenv& get) {
+  std::lock_guard<std::mutex> lock(stop_mutex_);
+  if (stop_watch_ == nullptr) {
+    Expected<std::unique_ptr<StopWatch>> watch = StopWatch::of_process(get, settings_, rank_, log_);
+    if (!watch.ok()) return watch.status();
+    stop_watch_ = std::move(*watch);
+  }
+  return stop_watch_->has_reason();
+}
+
 Status Runtime::shutdown() { return engine_->shutdown(Deadline::after_ms(kShutdownMs)); }
 
 Status Runtime::reopen() {

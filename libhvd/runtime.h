@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "libhvd/base/settings.h"
 #include "libhvd/engine/engine.h"
 #include "libhvd/record.h"
+#include "libhvd/stop/stop_watch.h"
 #include "libhvd/topo/layout.h"
 #include "libhvd/trace/timeline.h"
 #include "libhvd/trace/timeline_path.h"
@@ -40,6 +42,9 @@ class Runtime {
   // See hvd_start_timeline.
   Status start_timeline(const std::string& path, bool mark_cycles);
   void stop_timeline() { timeline_->stop(); }
+
+  // Has this rank a reason to stop? See hvd_should_stop, which asks all ranks.
+  Expected<bool> has_reason_to_stop(const Getenv& get);
 
   // The process ends by exit(status): leaves so that nobody misses it, if it ends well.
   void at_exit(int status);
@@ -74,6 +79,8 @@ class Runtime {
   // The engine's channel, if it is MPI's. Unused in builds without MPI.
   [[maybe_unused]] MpiChannel* mpi_ = nullptr;
   std::atomic<bool> mpi_ended_{false};
+  std::mutex stop_mutex_;
+  std::unique_ptr<StopWatch> stop_watch_;  // null until the first question
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Engine> engine_;  // behind all that it uses
 };

@@ -105,4 +105,8 @@ int hvd_join(int32_t device, int32_t* last) {
   return complete([&](hvd_handle* handle) { return hvd_join_async(device, last, handle); });
 }
 
+int hvd_should_stop(int32_t* stop) {
+  return complete([&](hvd_handle* handle) { return hvd_should_stop_async(stop, handle); });
+}
+
 }  // extern "C"

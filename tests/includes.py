@@ -22,13 +22,14 @@ ROOMS = {
     "libhvd/base/": [],
     "libhvd/topo/": BASE,
     "libhvd/trace/": BASE,
+    "libhvd/stop/": BASE,
     "libhvd/data/": TOPO,
     "libhvd/control/": ["libhvd/data/types.h"] + TOPO,  # a ticket names the type of its elements
     "libhvd/transport/": DATA,
     "libhvd/coll/": ["libhvd/control/description.h"] + COLL,  # what an agreed operation is
     "libhvd/engine/": ENGINE,
     "libhvd/record.": ["libhvd/transport/program_mpi.h"] + TOPO,
-    "libhvd/runtime.": ["libhvd/record.h", "libhvd/transport", "pmix"] + ENGINE,
+    "libhvd/runtime.": ["libhvd/record.h", "libhvd/stop", "libhvd/transport", "pmix"] + ENGINE,
     "libhvd/requests.": ["libhvd/hvd.h"] + ENGINE,
     "libhvd/c_api.": ["libhvd/runtime.h", "libhvd/requests.h", "libhvd/hvd.h"] + BASE,
     "libhvd/synchronous.": ["libhvd/hvd.h"],

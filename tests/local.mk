@@ -103,6 +103,7 @@ tests_unit_unit_SOURCES = \
   tests/unit/settings_test.cc \
   tests/unit/sha256_test.cc \
   tests/unit/stall_watch_test.cc \
+  tests/unit/stop_test.cc \
   tests/unit/stream_job.cc \
   tests/unit/stream_job.h \
   tests/unit/stream_model.cc \
@@ -161,6 +162,7 @@ check_PROGRAMS += \
   tests/ranks/pmix_probe \
   tests/ranks/rounds \
   tests/ranks/stalls \
+  tests/ranks/stop \
   tests/ranks/worker
 
 tests_ranks_rounds_SOURCES = \
@@ -175,6 +177,10 @@ tests_ranks_rounds_LDADD = libhvd/libhvd.la
 tests_ranks_stalls_SOURCES = tests/ranks/stalls.cc
 tests_ranks_stalls_CPPFLAGS = $(AM_CPPFLAGS)
 tests_ranks_stalls_LDADD = libhvd/libhvd.la
+
+tests_ranks_stop_SOURCES = tests/ranks/stop.cc
+tests_ranks_stop_CPPFLAGS = $(AM_CPPFLAGS)
+tests_ranks_stop_LDADD = libhvd/libhvd.la
 
 tests_ranks_mix_SOURCES = \
   tests/random.h \

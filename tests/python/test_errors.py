@@ -111,7 +111,8 @@ def test_ranks_that_disagree_get_an_error_with_the_ranks_and_the_job_goes_on(hvd
 def test_before_init_everything_says_so(hvd):
     hvd.shutdown()
     for call in (hvd.rank, hvd.size, hvd.local_rank, hvd.local_size, hvd.cross_rank, hvd.cross_size, hvd.is_homogeneous,
-                 hvd.mpi_threads_supported, hvd.barrier, hvd.join, lambda: hvd.allreduce(torch.ones(1)),
+                 hvd.mpi_threads_supported, hvd.barrier, hvd.join, hvd.should_stop,
+                 lambda: hvd.allreduce(torch.ones(1)),
                  lambda: hvd.alltoall(torch.ones(1)), lambda: hvd.reducescatter(torch.ones(1)),
                  lambda: hvd.add_process_set([0])):
         with pytest.raises(ValueError, match="call hvd.init"):

@@ -20,7 +20,7 @@ TORCH = """
     mpi_enabled gloo_enabled ProcessSet global_process_set add_process_set remove_process_set
     Average Sum Adasum Min Max Product HorovodInternalError Compression DistributedOptimizer SyncBatchNorm elastic
     poll synchronize join barrier sparse_allreduce_async allgather_object broadcast_object broadcast_parameters
-    broadcast_optimizer_state
+    broadcast_optimizer_state should_stop
 """.split() + [name + variant for name, variants in OPERATIONS.items() for variant in variants]
 MODULES = {
     "horovod": "__version__ run",

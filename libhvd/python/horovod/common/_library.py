@@ -88,6 +88,8 @@ PROTOTYPES: Dict[str, Tuple[type, List[type]]] = {
     "hvd_grouped_reducescatter": (c_int, [c_char_p, c_int32, _tensors, _pointers, *_scaled]),
     "hvd_barrier": (c_int, [c_int32]),
     "hvd_join": (c_int, [c_int32, _numbers]),
+    "hvd_should_stop_async": (c_int, [_numbers, _handle]),
+    "hvd_should_stop": (c_int, [_numbers]),
     "hvd_poll": (c_int, [c_int64]),
     "hvd_wait": (c_int, [c_int64, c_int64]),
     "hvd_result": (c_int, [c_int64, c_int32, _tensors]),

@@ -87,6 +87,26 @@ class HorovodBasics:
         """True between init() and shutdown()."""
         return bool(lib.hvd_is_initialized())
 
+    def should_stop(self) -> bool:
+        """Is it time to save a checkpoint and end? The same answer on all ranks, at the same step. Not in Horovod.
+
+        True once any rank has got SIGUSR1 or SIGTERM, by which Slurm announces a time limit (--signal), a requeue,
+        preemption and scancel, or once the job ends within HOROVOD_STOP_MARGIN (60 s). All ranks have to call it
+        equally often, as once a step; it costs an allreduce of one number, so call it every few steps if they are short.
+        Rank 0 may ask squeue when the job ends, which takes a moment, in the first call and shortly before the end.
+
+        From a rank's first call on these signals do not end the process. A handler that signal.signal() has set before
+        is called, too; one that is set later replaces the library's. Workers of a torch DataLoader still end by SIGTERM.
+
+        Raises:
+            ValueError: not initialised, or this rank has joined.
+            HorovodInternalError: a rank is lost.
+        """
+        stop, handle = ctypes.c_int32(), ctypes.c_int64()
+        _library.check(lib.hvd_should_stop_async(ctypes.byref(stop), ctypes.byref(handle)))
+        _process_sets.wait_keeping(handle.value, stop)
+        return stop.value != 0
+
     def start_timeline(self, file_path: Union[str, "os.PathLike[str]"], mark_cycles: bool = False) -> None:
         """Writes a timeline of the operations from here on, for chrome://tracing and Perfetto; replaces one that is
         being written. All ranks may call it.

@@ -112,7 +112,7 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
     ranks = (ctypes.c_int32 * len(process_set.ranks))(*process_set.ranks)
     number, handle = ctypes.c_int32(), ctypes.c_int64()
     _library.check(lib.hvd_add_process_set_async(ranks, len(ranks), ctypes.byref(number), ctypes.byref(handle)))
-    _wait_keeping(handle.value, number)
+    wait_keeping(handle.value, number)
     process_set.process_set_id = number.value
     _objects.setdefault(number.value, []).append(process_set)
     return process_set
@@ -122,7 +122,8 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
 _kept: List[Any] = []
 
 
-def _wait_keeping(handle: int, number: Any = None) -> None:
+def wait_keeping(handle: int, number: Any = None) -> None:
+    """Waits for an operation that writes to `number`, which lives until it is done."""
     try:
         _library.wait_checked(handle)
     except _library.HorovodInternalError:
@@ -147,7 +148,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         return False
     handle = ctypes.c_int64()
     _library.check(lib.hvd_remove_process_set_async(number, ctypes.byref(handle)))
-    _wait_keeping(handle.value)
+    wait_keeping(handle.value)
     for known in _objects.pop(number, [process_set]):
         known.process_set_id = None
         known.ranks = None

@@ -27,7 +27,7 @@ from horovod.torch.mpi_ops import (
     barrier, join, poll, synchronize,
     broadcast, broadcast_, broadcast_async, broadcast_async_,
     reducescatter, reducescatter_async, grouped_reducescatter, grouped_reducescatter_async,
-    init, is_homogeneous, is_initialized, shutdown, start_timeline, stop_timeline,
+    init, is_homogeneous, is_initialized, should_stop, shutdown, start_timeline, stop_timeline,
     cross_rank, cross_size, local_rank, local_size, rank, size,
     ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled, mpi_threads_supported,
     nccl_built, rocm_built,

@@ -26,6 +26,7 @@ _basics = _HorovodBasics()
 init = _basics.init
 shutdown = _basics.shutdown
 is_initialized = _basics.is_initialized
+should_stop = _basics.should_stop
 start_timeline = _basics.start_timeline
 stop_timeline = _basics.stop_timeline
 size = _basics.size
