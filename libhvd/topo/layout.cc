@@ -132,8 +132,7 @@ Expected<std::vector<int>> nodes_from_mapping(std::string_view mapping, int size
   };
   Cursor cursor(mapping);
   if (!cursor.eat("(") || !cursor.eat("vector")) return wrong("is not \"(vector,...)\"");
-  std::vector<int> nodes;
-  nodes.reserve(size > 0 ? size : 0);
+  std::vector<int> nodes;  // grows with what the mapping says: `size` may be anything
   while (cursor.eat(",")) {
     Block block;
     if (!eat_block(&cursor, &block)) {
