@@ -21,11 +21,25 @@ void run(unsigned grid, unsigned block, void** parameters) {
   }
 }
 
+template <typename From, typename To>
+void touch(void** parameters, KernelTouch touch, void* cookie) {
+  const hvd::PackArguments& arguments = *static_cast<const hvd::PackArguments*>(parameters[0]);
+  for (uint32_t i = 0; i < arguments.pieces; ++i) {
+    const hvd::PackPiece& piece = arguments.piece[i];
+    touch(cookie, piece.from, piece.count * sizeof(hvd::BitsOf<From>), 0);
+    touch(cookie, piece.to, piece.count * sizeof(hvd::BitsOf<To>), 1);
+  }
+}
+
 }  // namespace
 
-#define HVD_TWIN(name, From, To)                                                          \
-  HVD_EXPORT void hvd_gpu_host_##name(unsigned grid, unsigned block, void** parameters) { \
-    run<hvd::From, hvd::To>(grid, block, parameters);                                     \
+#define HVD_TWIN(name, From, To)                                                               \
+  HVD_EXPORT void hvd_gpu_host_##name(unsigned grid, unsigned block, void** parameters) {      \
+    run<hvd::From, hvd::To>(grid, block, parameters);                                          \
+  }                                                                                            \
+  HVD_EXPORT void hvd_gpu_touch_##name(unsigned, unsigned, void** parameters, KernelTouch add, \
+                                       void* cookie) {                                         \
+    touch<hvd::From, hvd::To>(parameters, add, cookie);                                        \
   }
 HVD_PACK_KERNELS(HVD_TWIN)
 

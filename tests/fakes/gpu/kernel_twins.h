@@ -6,7 +6,8 @@
 // Every kernel NAME is `extern "C" void hvd_gpu_host_NAME(grid, block, parameters)`: so many
 // blocks, so many threads each, cuLaunchKernel's array of pointers to parameters. Blocks and
 // threads run one after the other, the last first. No thread rule: a twin only touches the kernel's
-// memory.
+// memory. Which that is `extern "C" void hvd_gpu_touch_NAME(grid, block, parameters, touch,
+// cookie)` says of a launch beforehand.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,9 @@ using KernelTwin = void (*)(unsigned grid_x, unsigned block_x, void** parameters
 
 // An address at which the host may touch `bytes` of what a kernel calls `device`; as aligned.
 using KernelMemory = void* (*)(const void* device, size_t bytes);
+
+// Told of each piece of memory that a launch reads or writes.
+using KernelTouch = void (*)(void* cookie, const void* device, size_t bytes, int writes);
 
 extern "C" {
 
