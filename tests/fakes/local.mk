@@ -31,6 +31,7 @@ tests_fakes_gpu_libcuda_so_1_LDADD = -ldl
 tests_fakes_gpu_libnccl_so_2_SOURCES = \
   tests/fakes/gpu/comm.cc \
   tests/fakes/gpu/comm.h \
+  tests/fakes/gpu/comm_end.cc \
   tests/fakes/gpu/nccl.cc \
   tests/fakes/gpu/nccl_abi.h \
   tests/fakes/gpu/operation.cc \

@@ -338,11 +338,13 @@ bool Comm::barrier(Channel channel, const char* what, std::uint64_t number) {
 }
 
 void Comm::look_for_deaths() {
+  if (error_ != kNcclSuccess) return;
   for (int i = 0; i < ranks_; ++i) {
     const Plate& plate = segment_->plate(i);
     if (i != rank_ && plate.here != 0 && plate.left == 0 && !segment_->is_alive(i)) {
       set_last_error("rank " + std::to_string(i) + " of " + name_ + " is gone");
       set_error(kNcclRemoteError);
+      return;
     }
   }
 }
@@ -371,58 +373,6 @@ void Comm::check_launch_order(Channel channel, long now) {
     return;
   }
   suspect_ = 0;
-}
-
-// ---- end ----
-
-int Comm::finalize() {
-  if (const int code = enter("ncclCommFinalize")) return code;
-  if (last) engine().wait(*last, "ncclCommFinalize");
-  return leave("ncclCommFinalize", nullptr);
-}
-
-// Waits for the communicator's work, and, as NCCL, for the ranks of the same node in other
-// processes.
-void Comm::destroy(const std::shared_ptr<Comm>& comm) {
-  comm->enter("ncclCommDestroy");
-  if (comm->last) engine().wait(*comm->last, "ncclCommDestroy");
-  if (comm->error_ == kNcclSuccess) {
-    Plate& mine = comm->segment_->plate(comm->rank_);
-    mine.left = 1;
-    comm->segment_->ring();
-    const auto node_left = [&] {
-      for (int i = 0; i < comm->ranks_; ++i) {
-        const Plate& other = comm->segment_->plate(i);
-        if (other.left == 0 && other.process != mine.process &&
-            strcmp(other.node, mine.node) == 0) {
-          return false;
-        }
-      }
-      return true;
-    };
-    comm->wait(node_left, kHostWork, "ncclCommDestroy", comm->launched);
-  }
-  withdraw(comm);
-}
-
-// All at once in a group; one after the other, each waits for its device, where another one may
-// still hang.
-void Comm::abort(const std::vector<std::shared_ptr<Comm>>& comms) {
-  for (const auto& comm : comms) {
-    comm->aborted_ = true;
-    if (comm->segment_ && !comm->connecting_) comm->segment_->ring();
-  }
-  for (const auto& comm : comms) {
-    if (comm->helper_.joinable()) comm->helper_.join();
-    const long deadline = now_ms() + settings().deadline_ms;
-    while (comm->connecting_ || comm->finished < comm->launched) {
-      if (now_ms() > deadline) violation("deadline", "ncclCommAbort waits for its own work");
-      usleep(500);
-    }
-    comm->clear_progress();
-    engine().wait_device(comm->device_, "ncclCommAbort");
-    withdraw(comm);
-  }
 }
 
 }  // namespace fake_gpu
