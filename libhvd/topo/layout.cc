@@ -130,6 +130,10 @@ Expected<std::vector<int>> nodes_from_mapping(std::string_view mapping, int size
     return error(Code::kInvalid, "the mapping \"%.*s\" %s", static_cast<int>(mapping.size()),
                  mapping.data(), what);
   };
+  // Before anything is allocated for them.
+  if (size > kMostRanks) {
+    return wrong(format("is of %d ranks; a job can have %d", size, kMostRanks).c_str());
+  }
   Cursor cursor(mapping);
   if (!cursor.eat("(") || !cursor.eat("vector")) return wrong("is not \"(vector,...)\"");
   std::vector<int> nodes;  // grows with what the mapping says: `size` may be anything

@@ -35,9 +35,12 @@ Expected<Layout> layout_from_nodes(const std::vector<int>& node_of_rank);
 // From a node name per rank; nodes are numbered by their lowest rank.
 Layout layout_from_names(const std::vector<std::string>& name_of_rank);
 
+// More than any job has: what says so is wrong, and would fill the memory.
+constexpr int kMostRanks = 1 << 24;
+
 // Node index per rank from a PMIx mapping as Slurm gives it in SLURM_PMIX_MAPPING_SERV:
 // "(vector,(first node,nodes,ranks per node),...)". kInvalid if it does not parse or does not
-// cover exactly `size` ranks.
+// cover exactly `size` ranks, or if they are more than kMostRanks.
 Expected<std::vector<int>> nodes_from_mapping(std::string_view mapping, int size);
 
 }  // namespace hvd

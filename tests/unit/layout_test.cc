@@ -149,6 +149,8 @@ TEST_CASE("a mapping that is not one is refused with its text", "[topo]") {
       {"(vector,(0,1,1)", 1, "the mapping \"(vector,(0,1,1)\" does not end with one \")\""},
       {"(vector,(0,1,1)))", 1, "the mapping \"(vector,(0,1,1)))\" does not end with one \")\""},
       {"(vector)", 1, "the mapping \"(vector)\" places 0 ranks, not 1"},
+      {"(vector,(0,1,2147483647))", 2147483647,
+       "the mapping \"(vector,(0,1,2147483647))\" is of 2147483647 ranks; a job can have 16777216"},
   };
   for (const auto& c : cases) {
     INFO(c.mapping);
