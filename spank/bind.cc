@@ -12,6 +12,7 @@ namespace {
 
 // No node has as many. The work grows with the cube of the list, which a user can write.
 constexpr size_t kMostGpus = 256;
+constexpr int kMostRanks = 1024;
 
 Status not_one_of(std::string_view text, const std::vector<std::string_view>& words) {
   const std::string_view near = nearest(text, words);
@@ -63,6 +64,10 @@ Status check(const BindRequest& request) {
   if (request.gpus.size() > kMostGpus) {
     return error(Code::kInvalid, "the list of GPUs has %zu, more than %zu, the most that are bound",
                  request.gpus.size(), kMostGpus);
+  }
+  if (request.ranks > kMostRanks) {
+    return error(Code::kInvalid, "the node has %d ranks, more than %d, the most that are bound",
+                 request.ranks, kMostRanks);
   }
   const int count = static_cast<int>(request.gpus.size());
   for (const auto& list : request.rank_gpus) {

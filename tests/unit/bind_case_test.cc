@@ -129,6 +129,13 @@ TEST_CASE("bind: GPUs of one rank are rather linked, where they are equally far"
   }
 }
 
+TEST_CASE("bind: more ranks than any node has are an error at once") {
+  const Topology topology = test::node_of(kTwoSockets);
+  CHECK(bind(topology, test::request_of(topology, 1024, "0,1")).ok());
+  CHECK(bind(topology, test::request_of(topology, 1025, "0,1")).status().text() ==
+        "the node has 1025 ranks, more than 1024, the most that are bound");
+}
+
 TEST_CASE("bind: what Slurm has bound stays, and cores follow it") {
   const Topology topology = test::node_of(kTwoSockets);
   BindRequest request = test::request_of(topology, 2, "0,1,2,3");
