@@ -3,7 +3,8 @@
 
 # A test file that is there is distributed; the part `dist` of run.sh names what is not.
 EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/python/bench tests/python/ranks
-EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus tests/fuzz/options.cc tests/fuzz/plugstack.cc tests/fuzz/gpus.cc tests/fuzz/topology.cc
+EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus tests/fuzz/lines.h tests/fuzz/facts.cc tests/fuzz/gpus.cc tests/fuzz/handoff.cc \
+  tests/fuzz/mapping.cc tests/fuzz/node.cc tests/fuzz/options.cc tests/fuzz/plugstack.cc tests/fuzz/report.cc tests/fuzz/topology.cc
 dist-hook:
 	@cd $(srcdir) && cp -p --parents tests/*.sh tests/*.bash tests/*.py tests/*.supp tests/*/*.bash tests/*/*.bats tests/*/*.py tests/*/*/*.py tests/*/*.xml \
 	  $(abs_builddir)/$(distdir)

@@ -136,6 +136,11 @@ part_faults() {
   need_cluster && tap bats --tap --timing tests/faults/*.bats
 }
 
+part_fuzz() {
+  check 'clang is there' build-aux/install-deps clang &&
+    check 'no fuzz target finds anything in two seconds' env HVD_BUILD="$build" tests/fuzz/run 2
+}
+
 # A row: name, then what configure is told.
 part_variants() {
   local name arguments

@@ -29,6 +29,7 @@ parts='
   asan-cluster 600  all      jobs of the cluster with these sanitizers
   tsan         720  all      ranks as threads of one process under ThreadSanitizer
   valgrind     600  all      memcheck on unit tests and on a job of one rank
+  fuzz         300  all      a moment of every fuzz target (tests/fuzz/run for more)
   variants     900  all      builds without what is optional, and with clang
   dist         900  all      a complete tarball that builds, checks, installs and uninstalls itself
 '
