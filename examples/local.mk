@@ -2,7 +2,7 @@
 # Examples that are read, built and run: the shortest way from nothing to a trained model.
 # Not installed: examples/train runs from where it is built, with the library beside it; the scripts run from anywhere.
 
-EXTRA_DIST += examples/job.sbatch examples/job_torch.sbatch examples/quickstart.sh examples/synthetic_benchmark.py \
+EXTRA_DIST += examples/job.sbatch examples/job_requeue.sbatch examples/job_torch.sbatch examples/quickstart.sh examples/synthetic_benchmark.py \
   examples/train.py
 
 if HAVE_ZLIB

@@ -6,8 +6,12 @@
     srun --horovod -N2 --ntasks-per-node=2 python3 train.py     on four ranks
     mpirun -n 4 python3 train.py                                without Slurm
 
-What makes it distributed is marked (1) to (6) below; the rest is any training loop. It calls nothing that Horovod
-0.28.1 does not have. Needs PyTorch 1.13 or later, and the files of Fashion-MNIST.
+What makes it distributed is marked (1) to (6) below; the rest is any training loop. It runs with Horovod 0.28.1 as well,
+which lacks should_stop alone. Needs PyTorch 1.13 or later, and the files of Fashion-MNIST.
+
+With --checkpoint FILE it can be cut off: told that the job's end is near, all ranks stop at the same step, rank 0 writes
+FILE, and the exit status is 75: start it again, and it ends with the weights that it would have had anyway, bit for bit.
+job_requeue.sbatch does so.
 """
 
 import argparse
@@ -25,6 +29,7 @@ from torch.utils.data.distributed import DistributedSampler
 DATA = "/usr/share/datasets/fashion-mnist"  # where Debian's package dataset-fashion-mnist has it
 TEST_BATCH = 500
 SHOW_SECONDS = 2.0
+CUT_OFF = 75  # exit status: not done, start me again (EX_TEMPFAIL)
 
 
 def parse():
@@ -48,7 +53,10 @@ def parse():
     parser.add_argument("--images", type=at_least_one, metavar="N", help="learn from the first N pictures alone")
     parser.add_argument("--fp16-allreduce", action="store_true", help="gradients travel as 16-bit floats")
     parser.add_argument("--checkpoint", metavar="FILE",
-                        help="where rank 0 writes the state after every epoch; if it is there, go on from it")
+                        help="where rank 0 writes the state after every epoch, and when the job's end is near; if it is "
+                        "there, go on from it")
+    parser.add_argument("--stop-every", type=at_least_one, default=1, metavar="N",
+                        help="ask after every N steps whether the job's end is near")
     parser.add_argument("--data", default=DATA, metavar="DIR", help="where the data set is")
     return parser.parse_args()
 
@@ -138,27 +146,35 @@ class Training:
             torch.optim.SGD(self.model.parameters(), lr=options.lr, momentum=options.momentum),
             named_parameters=self.model.named_parameters(),
             compression=hvd.Compression.fp16 if options.fp16_allreduce else hvd.Compression.none)
-        self.epochs_done = self.resume()
+        self.epochs_done, self.steps_done = self.resume()
 
     def run(self):
+        """False if it was cut off."""
+        self.should_stop()  # the first question: from here on Slurm's signals do not end this rank
         if hvd.rank() == 0:
             print(f"{hvd.size()} rank{'s' * (hvd.size() > 1)}, {self.options.batch_size} pictures each in a batch, "
                   f"{self.steps} steps an epoch, {torch.get_num_threads()} threads, {self.device.type}", flush=True)
         for epoch in range(self.epochs_done, self.options.epochs):
             start = time.monotonic()
-            self.train(epoch)
+            if not self.train(epoch):
+                return False
             loss, accuracy = self.test()
             if hvd.rank() == 0:
                 print(f"epoch {epoch + 1}/{self.options.epochs}  test loss {loss:.4f}  accuracy {accuracy:.4f}  "
                       f"after {time.monotonic() - start:.1f} s", flush=True)
-                self.save(epoch + 1)
+            self.save(epoch + 1)
+        return True
 
     def train(self, epoch):
+        """An epoch, or what is left of it. False if it was cut off, and saved."""
         self.model.train()
         self.sampler.set_epoch(epoch)
         start = shown = time.monotonic()
         images = 0
+        done, self.steps_done = self.steps_done, 0
         for step, indices in enumerate(torch.tensor(list(self.sampler)).split(self.options.batch_size), 1):
+            if step <= done:
+                continue
             self.set_learning_rate(epoch + step / self.steps)
             inputs, labels = batch(self.images[indices], self.labels[indices], self.device)
             self.optimizer.zero_grad()
@@ -171,6 +187,17 @@ class Training:
                 shown = now
                 print(f"epoch {epoch + 1}/{self.options.epochs}  step {step}/{self.steps}  loss {loss.item():.4f}  "
                       f"{images / (now - start):.0f} images/s", flush=True)
+            if step < self.steps and step % self.options.stop_every == 0 and self.should_stop():
+                self.save(epoch, step)
+                if hvd.rank() == 0:
+                    print(f"epoch {epoch + 1}/{self.options.epochs}  step {step}/{self.steps}  cut off; start again to "
+                          f"go on from {self.options.checkpoint}", flush=True)
+                return False
+        return True
+
+    def should_stop(self):
+        """Is the job's end near? All ranks get the same answer. Without a checkpoint it is no use to know."""
+        return self.options.checkpoint is not None and hasattr(hvd, "should_stop") and hvd.should_stop()
 
     def set_learning_rate(self, epochs):
         """(4) N ranks see N batches in a step, and can go N times as far; not at once, as the first steps are wild."""
@@ -192,33 +219,54 @@ class Training:
         return loss / count, correct / count
 
     def resume(self):
-        """(6) All ranks start from rank 0's state: from the checkpoint, if it has one. Returns the epochs done."""
-        epochs = 0
+        """(6) All ranks start from rank 0's state: from the checkpoint, if it has one.
+
+        Returns how many epochs are done, and how many steps of the next. Of other ranks or batches than those that it
+        was written by, as many steps as come nearest.
+        """
+        state = {"epochs": 0, "images": 0, "random": []}
         path = self.options.checkpoint
         if hvd.rank() == 0 and path and os.path.exists(path):
-            state = torch.load(path, map_location=self.device)
-            self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
-            epochs = state["epochs"]
-            print(f"{path}: {epochs} epoch{'s' * (epochs != 1)} done", flush=True)
+            state = torch.load(path, map_location="cpu")
+            self.model.load_state_dict(state.pop("model"))
+            self.optimizer.load_state_dict(state.pop("optimizer"))
+            steps = f" and {state['images']} pictures" if state["images"] else ""
+            print(f"{path}: {state['epochs']} epoch{'s' * (state['epochs'] != 1)}{steps} done", flush=True)
         hvd.broadcast_parameters(self.model.state_dict(), root_rank=0)
         hvd.broadcast_optimizer_state(self.optimizer, root_rank=0)
-        return hvd.broadcast_object(epochs, root_rank=0, name="epochs")
+        state = hvd.broadcast_object({key: state[key] for key in ("epochs", "images", "random")}, root_rank=0,
+                                     name="state")
+        if len(state["random"]) == hvd.size():
+            torch.set_rng_state(state["random"][hvd.rank()])
+        return state["epochs"], state["images"] // (self.options.batch_size * hvd.size())
 
-    def save(self, epochs):
-        """Into the file's place when it is whole: a job may be ended at any moment."""
-        if self.options.checkpoint:
-            state = {"epochs": epochs, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-            torch.save(state, self.options.checkpoint + ".new")
-            os.replace(self.options.checkpoint + ".new", self.options.checkpoint)
+    def save(self, epochs, steps=0):
+        """All that the next step depends on: weights, optimizer, place in the data, and each rank's random numbers
+        (which this network does not use; one with dropout does). All ranks call it.
+
+        Into the file's place when it is whole and on disk: a job may be ended at any moment.
+        """
+        path = self.options.checkpoint
+        if not path:
+            return
+        random = hvd.allgather_object(torch.get_rng_state(), name="random")
+        if hvd.rank() == 0:
+            state = {"epochs": epochs, "images": steps * self.options.batch_size * hvd.size(), "random": random,
+                     "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+            with open(path + ".new", "wb") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(path + ".new", path)
 
 
 def main():
     options = parse()
     hvd.init()  # (1) find the other ranks
     use_own_cores()
-    Training(options).run()
+    done = Training(options).run()
     hvd.shutdown()
+    sys.exit(0 if done else CUT_OFF)
 
 
 if __name__ == "__main__":
