@@ -50,7 +50,7 @@ struct Function {
   Touches touches;
 };
 
-// Never freed, so that a stale handle is known for what it is.
+// Functions are never freed: launches that are queued use them.
 struct Loaded {
   std::mutex mutex;
   std::set<const void*> modules, functions;
@@ -162,7 +162,9 @@ int cuModuleLoadData(Handle* module, const void* image) {
 int cuModuleUnload(Handle module) {
   FAKE_GPU_BEGIN("cuModuleUnload");
   const std::lock_guard lock(loaded().mutex);
-  return loaded().modules.erase(module) == 1 ? kCudaSuccess : kCudaInvalidHandle;
+  if (loaded().modules.erase(module) == 0) return kCudaInvalidHandle;
+  delete static_cast<Module*>(module);
+  return kCudaSuccess;
 }
 
 int cuModuleGetFunction(Handle* function, Handle module, const char* name) {
