@@ -55,10 +55,18 @@ libhvd_libbase_la_SOURCES = \
 
 # transport/gpu/: no header and no library of CUDA or NCCL. Their kernels come along as data.
 libhvd_libgpu_la_SOURCES = \
+  libhvd/transport/gpu/cuda_abi.h \
+  libhvd/transport/gpu/gpu_libraries.cc \
+  libhvd/transport/gpu/gpu_libraries.h \
+  libhvd/transport/gpu/nccl_abi.h \
+  libhvd/transport/gpu/nccl_policy.cc \
+  libhvd/transport/gpu/nccl_policy.h \
   libhvd/transport/gpu/pack.cc \
   libhvd/transport/gpu/pack.h \
   libhvd/transport/gpu/pack_arguments.h \
-  libhvd/transport/gpu/pack_body.h
+  libhvd/transport/gpu/pack_body.h \
+  libhvd/transport/gpu/shared_object.cc \
+  libhvd/transport/gpu/shared_object.h
 EXTRA_DIST += libhvd/transport/gpu/pack_kernels.cu
 if HAVE_CUDA
 libhvd_libgpu_la_SOURCES += libhvd/transport/gpu/module.S
@@ -207,10 +215,10 @@ endif
 
 # c_api.cc is here and not in libcore also because libtool links a library without a C++ source of its own with gcc.
 libhvd_libhvd_la_SOURCES = libhvd/c_api.cc libhvd/synchronous.cc
-libhvd_libhvd_la_LIBADD = libhvd/libcore.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la $(MPI_LIBS) $(PMIX_LIBS)
+libhvd_libhvd_la_LIBADD = libhvd/libcore.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la $(MPI_LIBS) $(PMIX_LIBS) -ldl
 libhvd_libhvd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,--version-script=$(top_srcdir)/libhvd/libhvd.map
 libhvd_libhvd_la_DEPENDENCIES = libhvd/libcore.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.map
 
 # What a program (a test) links to get at the inside of the library, in the order a linker wants.
 HVD_INTERNAL_OBJECTS = libhvd/libcore.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la
-HVD_INTERNAL_LIBS = $(HVD_INTERNAL_OBJECTS) $(MPI_LIBS) $(PMIX_LIBS)
+HVD_INTERNAL_LIBS = $(HVD_INTERNAL_OBJECTS) $(MPI_LIBS) $(PMIX_LIBS) -ldl

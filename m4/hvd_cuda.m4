@@ -9,7 +9,7 @@ AC_ARG_WITH([cuda-arch],
   [], [with_cuda_arch=default])
 AC_ARG_VAR([NVCC], [CUDA compiler])
 AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
-NVCC_GENCODE=; NVCC_HOST=
+NVCC_GENCODE=; NVCC_HOST=; CUDA_CPPFLAGS=
 AS_IF([test "x$with_cuda" != xno], [
   AS_IF([test -n "$hvd_cuda_prefix"],
     [AC_PATH_PROG([NVCC], [nvcc], [], [$hvd_cuda_prefix/bin])],
@@ -17,6 +17,9 @@ AS_IF([test "x$with_cuda" != xno], [
   AS_IF([test -n "$NVCC"], [
     hvd_cuda_version=`"$NVCC" --version 2>/dev/null | sed -n 's/.*release \(@<:@0-9.@:>@*\),.*/\1/p'`
     HVD_CUDA_ARCHITECTURES
+    # For the test alone that compares our declarations with the headers.
+    hvd_cuda_include=`dirname "$NVCC"`/../include
+    AS_IF([test -e "$hvd_cuda_include/cuda.h"], [CUDA_CPPFLAGS="-isystem $hvd_cuda_include"])
     # nvcc has one word for its host compiler: of "ccache g++ -m64" the compiler alone.
     for hvd_word in $CXX; do
       AS_CASE([$hvd_word], [*ccache|-*], [], [NVCC_HOST=$hvd_word; break])
@@ -38,6 +41,7 @@ AS_IF([test "x$with_cuda" != xno], [
 ])
 AC_SUBST([NVCC_GENCODE])
 AC_SUBST([NVCC_HOST])
+AC_SUBST([CUDA_CPPFLAGS])
 AM_CONDITIONAL([HAVE_CUDA], [test $hvd_have_cuda = yes])
 AS_IF([test $hvd_have_cuda = yes],
   [AC_DEFINE([HVD_HAVE_PACK_MODULE], [1], [the GPU kernels are compiled and embedded])])

@@ -34,8 +34,8 @@ ROOMS = {
     "libhvd/c_api.": ["libhvd/runtime.h", "libhvd/requests.h", "libhvd/hvd.h"] + BASE,
     "libhvd/synchronous.": ["libhvd/hvd.h"],
     "libhvd/hvd.h": [],
-    # How a process was started is pure, and hvd-info's answer must be hvd_init's.
-    "libhvd/tools/": ["libhvd/hvd.h", "pmix/launch.h", "spank/bind.h", "spank/bind_environment.h", "spank/bind_report.h"] + BASE,
+    # How a process was started is pure, and hvd-info's answer must be hvd_init's; so with what is opened for GPUs.
+    "libhvd/tools/": ["libhvd/hvd.h", "libhvd/transport/gpu/gpu_libraries.h", "pmix/launch.h", "spank/bind.h", "spank/bind_environment.h", "spank/bind_report.h"] + BASE,
     "pmix/": BASE,
     "spank/": TOPO,
 }

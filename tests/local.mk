@@ -69,6 +69,8 @@ tests_unit_unit_SOURCES = \
   tests/unit/exchange_plan_test.cc \
   tests/unit/exchange_test.cc \
   tests/unit/folder.h \
+  tests/unit/gpu_abi_test.cc \
+  tests/unit/gpu_libraries_test.cc \
   tests/unit/handoff_test.cc \
   tests/unit/handshake_test.cc \
   tests/unit/info_test.cc \
@@ -150,7 +152,7 @@ tests_fakes_gpu_kernel_twins_la_SOURCES = tests/fakes/gpu/kernel_twins.cc tests/
 tests_fakes_gpu_kernel_twins_la_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
 tests_fakes_gpu_kernel_twins_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
-tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS)
+tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
 tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) spank/libbind.la $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
 

@@ -10,6 +10,8 @@ libhvd_tools_libinfo_la_SOURCES = \
   libhvd/tools/info/ask.h \
   libhvd/tools/info/bind.cc \
   libhvd/tools/info/bind.h \
+  libhvd/tools/info/gpu.cc \
+  libhvd/tools/info/gpu.h \
   libhvd/tools/info/libraries.cc \
   libhvd/tools/info/libraries.h \
   libhvd/tools/info/options.cc \
@@ -23,7 +25,8 @@ libhvd_tools_libinfo_la_SOURCES = \
   libhvd/tools/info/text.cc \
   libhvd/tools/info/text.h
 libhvd_tools_hvd_info_SOURCES = libhvd/tools/info/main.cc
-libhvd_tools_hvd_info_LDADD = libhvd/tools/libinfo.la spank/libbind.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la libhvd/libhvd.la -ldl
+libhvd_tools_hvd_info_LDADD = libhvd/tools/libinfo.la libhvd/libgpu.la spank/libbind.la $(HVD_PMIX_LIBRARY) \
+  libhvd/libbase.la libhvd/libhvd.la -ldl
 
 # What unit tests link: no rank and no MPI in it.
 libhvd_tools_libperf_la_SOURCES = \
@@ -56,8 +59,8 @@ libhvd_tools_hvd_perf_SOURCES = \
   libhvd/tools/perf/step.cc \
   libhvd/tools/perf/work.cc
 libhvd_tools_hvd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-libhvd_tools_hvd_perf_LDADD = libhvd/tools/libperf.la libhvd/tools/libinfo.la $(HVD_PMIX_LIBRARY) libhvd/libbase.la \
-  libhvd/libhvd.la $(MPI_LIBS) -ldl
+libhvd_tools_hvd_perf_LDADD = libhvd/tools/libperf.la libhvd/tools/libinfo.la libhvd/libgpu.la $(HVD_PMIX_LIBRARY) \
+  libhvd/libbase.la libhvd/libhvd.la $(MPI_LIBS) -ldl
 
 # A thin start of horovod.runner.launch. Made every time: `make install prefix=…` may name another directory than
 # configure did.

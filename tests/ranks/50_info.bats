@@ -70,9 +70,39 @@ END
   [ "$stderr" = "" ]
 }
 
+# gpu_library FILE FUNCTION VERSION: a library that tells its version and can nothing else.
+gpu_library() {
+  cc -shared -fPIC -x c -o "$1" - <<<"int $2(int *version) { *version = $3; return 0; }"
+}
+
+@test "hvd-info: a machine without CUDA has one line about GPUs, and all is well" {
+  run -0 --separate-stderr "$info" --json
+  in_json 'd["gpu"]["nccl"] is None or d["gpu"]["cuda"]["path"]' # other machines have CUDA
+  run -0 --separate-stderr "$info"
+  expect_lines 1 '^gpu \(this release reduces tensors on the CPU and uses none of it\)$'
+  expect_lines 1 '^  CUDA              (libcuda\.so\.1: cannot open shared object file: No such file or directory|could be used)$'
+  [ "$stderr" = "" ]
+}
+
+@test "hvd-info: CUDA and NCCL that will not do are told with the reason, from HOROVOD_NCCL_LIB too" {
+  gpu_library "$BATS_TEST_TMPDIR/libcuda.so.1" cuDriverGetVersion 10020
+  gpu_library "$BATS_TEST_TMPDIR/mine.so" ncclGetVersion 22501
+  export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} HOROVOD_NCCL_LIB=$BATS_TEST_TMPDIR/mine.so
+  run -0 --separate-stderr "$info"
+  expect_lines 1 '^  CUDA              10\.2, /.*/libcuda\.so\.1$'
+  expect_lines 1 '^  NCCL              2\.25\.1, /.*/mine\.so$'
+  expect_lines 1 '^  CUDA              the CUDA driver "/.*/libcuda\.so\.1" is for CUDA 10\.2; 11\.0 is the oldest that will do$'
+  expect_lines 1 '^  NCCL              NCCL 2\.25\.1 may hang for ever in ncclCommAbort; 2\.26\.2 does not\. Install 2\.28\.9'
+  expect_lines 1 '^  nccl-lib              /.*/mine\.so +environment$'
+  [ "$stderr" = "" ]
+  HOROVOD_NCCL_LIB=/nowhere.so run -0 "$info" --json
+  in_json 'd["gpu"]["nccl"]["reason"].startswith("HOROVOD_NCCL_LIB is \"/nowhere.so\", which cannot be opened: ")'
+  in_json 'd["gpu"]["cuda"]["version"] == "10.2" and d["gpu"]["cuda"]["usable"] is False'
+}
+
 @test "hvd-info --json says the same in one object with the promised keys" {
   HOROVOD_SLOTS=8 HOROVOD_FUSION_TRESHOLD=1 run -0 "$info" --json
-  in_json 'sorted(d) == sorted("version layout settings remarks errors libraries python built".split())'
+  in_json 'sorted(d) == sorted("version layout settings remarks errors libraries gpu python built".split())'
   in_json 'sorted(d["built"]) == sorted("Slurm PMIx MPI hwloc CUDA sanitizer".split())'
   in_json '[l["name"] for l in d["libraries"]] == "libhvd PMIx MPI CUDA NCCL".split()'
   in_json 'all(sorted(l) == ["name", "path", "version"] for l in d["libraries"])'

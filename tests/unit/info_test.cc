@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "libhvd/base/handoff.h"
-#include "libhvd/tools/info/libraries.h"
+#include "libhvd/tools/info/gpu.h"
 #include "libhvd/tools/info/options.h"
 #include "libhvd/tools/info/procfs.h"
 #include "libhvd/tools/info/python.h"
@@ -161,12 +161,48 @@ TEST_CASE("hvd-info: what else it reads in /proc") {
   CHECK(variable_in(environment, "B") == "");
 }
 
-TEST_CASE("hvd-info: versions of GPU libraries as people write them") {
-  CHECK(cuda_version_text(12040) == "12.4");
-  CHECK(cuda_version_text(13000) == "13.0");
-  CHECK(cuda_version_text(0) == "");
-  CHECK(nccl_version_text(2804) == "2.8.4");
-  CHECK(nccl_version_text(22105) == "2.21.5");
+TEST_CASE("hvd-info: the libraries of GPUs, and one line where there is no CUDA") {
+  const std::string title = "\ngpu (this release reduces tensors on the CPU and uses none of it)\n";
+  const auto text = [](const CudaLibrary& cuda, const NcclLibrary& nccl) {
+    return text_of_place(Json::object().set("gpu", gpu_json(cuda, nccl)));
+  };
+  CudaLibrary cuda;
+  NcclLibrary nccl;
+  cuda.status = Status(Code::kSystem, "libcuda.so.1: cannot open shared object file");
+  nccl.path = "/l/libnccl.so.2";
+  CHECK(text(cuda, nccl)
+            .find(title +
+                  "  CUDA              libcuda.so.1: cannot open shared object file\n\npython\n") !=
+        std::string::npos);
+  cuda.status = ok_status();
+  cuda.path = "/l/libcuda.so.1";
+  cuda.version = 12040;
+  nccl.version = 22602;
+  nccl.policy = nccl_policy(nccl.version);
+  CHECK(
+      text(cuda, nccl)
+          .find(title +
+                "  CUDA              could be used\n"
+                "  NCCL              could be used\n"
+                "                    NCCL 2.26.2 may hang at random with communicators that do not "
+                "block, so they block\n"
+                "                    NCCL 2.26.2 works; 2.28.9 or a later one is recommended\n"
+                "\npython\n") != std::string::npos);
+  nccl.policy = nccl_policy(22809);
+  nccl.version = 22809;
+  CHECK(text(cuda, nccl).find("\n  NCCL              could be used: non-blocking\n\npython\n") !=
+        std::string::npos);
+  const Json json = gpu_json(cuda, nccl);
+  CHECK(
+      json["cuda"].dump() ==
+      "{\"version\": \"12.4\", \"path\": \"/l/libcuda.so.1\", \"usable\": true, \"reason\": null}");
+  CHECK(json["nccl"].dump() ==
+        "{\"version\": \"2.28.9\", \"path\": \"/l/libnccl.so.2\", \"usable\": true, \"reason\": "
+        "null, "
+        "\"enabled\": [\"non-blocking\"], \"remarks\": []}");
+  nccl.status = Status(Code::kSystem, "\"/l/libnccl.so.2\" is no NCCL");
+  CHECK(text(cuda, nccl).find("\n  NCCL              \"/l/libnccl.so.2\" is no NCCL\n\npython\n") !=
+        std::string::npos);
 }
 
 // An environment as getenv and environ give it.

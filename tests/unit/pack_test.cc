@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "config.h"
 #include "tests/fakes/gpu/kernel_twins.h"
 #include "tests/unit/catch.h"
 #include "tests/unit/kernels_reference.h"
@@ -283,6 +284,17 @@ TEST_CASE("pack: what is too large for a piece's counter becomes several pieces"
   CHECK(pack_blocks(copy[0], 64) == 64);
   CHECK(pack_blocks(pack_launches({DataType::kInt8, DataType::kInt8, {}}, {{from, to, 1}})[0],
                     64) == 1);
+}
+
+TEST_CASE("pack: where nvcc is, the module is in the library") {
+#ifdef HVD_HAVE_PACK_MODULE
+  const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
+  REQUIRE(pack_module() != nullptr);
+  CHECK(memcmp(pack_module(), fatbin, sizeof fatbin) == 0);
+  CHECK(reinterpret_cast<uintptr_t>(pack_module()) % 16 == 0);
+#else
+  CHECK(pack_module() == nullptr);
+#endif
 }
 
 }  // namespace hvd

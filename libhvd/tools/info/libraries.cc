@@ -43,40 +43,23 @@ std::string mpi_version(void* symbol) {
   return text.c_str();  // Open MPI 4.1 counts the zero byte, too
 }
 
-// Never closed: these libraries do not like it.
-void* symbol_in(const char* file, const char* name) {
-  void* handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-  return handle == nullptr ? nullptr : dlsym(handle, name);
-}
-
-int number_of(void* symbol) {
-  int number = 0;
-  return reinterpret_cast<int (*)(int*)>(symbol)(&number) == 0 ? number : 0;
+Json opened(const char* name, const std::string& version, const std::string& path) {
+  return Json::object()
+      .set("name", name)
+      .set("version", version.empty() ? Json() : Json(version))
+      .set("path", path.empty() ? Json() : Json(path));
 }
 
 }  // namespace
 
-Json libraries_here() {
+Json libraries_here(const CudaLibrary& cuda, const NcclLibrary& nccl) {
   Json all = Json::array();
   all.add(library("libhvd", dlsym(RTLD_DEFAULT, "hvd_version"), plain_version));
   all.add(library("PMIx", dlsym(RTLD_DEFAULT, "PMIx_Get_version"), plain_version));
   all.add(library("MPI", dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), mpi_version));
-  all.add(library("CUDA", symbol_in("libcuda.so.1", "cuDriverGetVersion"),
-                  [](void* symbol) { return cuda_version_text(number_of(symbol)); }));
-  all.add(library("NCCL", symbol_in("libnccl.so.2", "ncclGetVersion"),
-                  [](void* symbol) { return nccl_version_text(number_of(symbol)); }));
+  all.add(opened("CUDA", cuda_version_text(cuda.version), cuda.path));
+  all.add(opened("NCCL", nccl_version_text(nccl.version), nccl.path));
   return all;
-}
-
-std::string cuda_version_text(int number) {
-  return number <= 0 ? "" : format("%d.%d", number / 1000, number % 1000 / 10);
-}
-
-std::string nccl_version_text(int number) {
-  if (number <= 0) return "";
-  const bool old = number < 10000;  // 2804; since 2.9 the minor version has two digits: 22105
-  return format("%d.%d.%d", old ? number / 1000 : number / 10000,
-                old ? number / 100 % 10 : number / 100 % 100, number % 100);
 }
 
 }  // namespace hvd::info

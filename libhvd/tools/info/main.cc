@@ -14,6 +14,7 @@
 #include "libhvd/hvd.h"
 #include "libhvd/tools/info/ask.h"
 #include "libhvd/tools/info/bind.h"
+#include "libhvd/tools/info/gpu.h"
 #include "libhvd/tools/info/libraries.h"
 #include "libhvd/tools/info/options.h"
 #include "libhvd/tools/info/python.h"
@@ -55,8 +56,11 @@ int show_place(const Options& options) {
   if (here.task != 0 && !options.all_ranks) return exit_status;
   Json facts = Json::object().set("version", hvd_version());
   for (const auto& [key, value] : here.facts.members()) facts.set(key, value);
-  const Json libraries = libraries_here();
+  const CudaLibrary cuda = open_cuda(cuda_search());
+  const NcclLibrary nccl = open_nccl(nccl_search(here.nccl_lib));
+  const Json libraries = libraries_here(cuda, nccl);
   facts.set("libraries", libraries);
+  facts.set("gpu", gpu_json(cuda, nccl));
   facts.set("python", python_here(libraries, Deadline::after_ms(kAnswerMs)));
   facts.set("built", built());
   const int said = say(options.json ? facts.dump() + "\n" : text_of_place(facts));

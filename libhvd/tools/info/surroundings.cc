@@ -91,6 +91,7 @@ Surroundings look_around(const Getenv& get, const char* const* environment,
   said.insert(said.end(), remarks.no_effect.begin(), remarks.no_effect.end());
   std::vector<std::string> errors;
   for (const Status& status : bad) errors.push_back(status.text());
+  here.nccl_lib = settings.text(Setting::kNcclLib);
   here.facts = Json::object()
                    .set("layout", std::move(layout))
                    .set("settings", settings_json(settings))

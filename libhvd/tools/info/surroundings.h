@@ -14,7 +14,8 @@ namespace hvd::info {
 struct Surroundings {
   // Among processes that were started together, and of which one shall speak.
   int task = 0;
-  Json facts;  // "layout", "settings", "remarks", "errors"
+  std::string nccl_lib;  // the setting
+  Json facts;            // "layout", "settings", "remarks", "errors"
 };
 
 // `host` is the system's name for this machine, `environment` what `get` reads.

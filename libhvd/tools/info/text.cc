@@ -65,6 +65,34 @@ std::string libraries_text(const Json& libraries, const char* absent) {
   return text;
 }
 
+std::string words(const Json& list) {
+  std::string text;
+  for (const Json& word : list.items()) {
+    text += (text.empty() ? "" : ", ") + printable(word.text());
+  }
+  return text;
+}
+
+// Path and version are among the libraries.
+std::string gpu_library_text(const char* name, const Json& library) {
+  const std::string reason = of(library, "reason");
+  const std::string enabled = words(library["enabled"]);
+  std::string says = enabled.empty() ? "could be used" : "could be used: " + enabled;
+  if (!reason.empty()) says = reason;
+  std::string text = "  " + padded(name, kKeyWidth) + says + "\n";
+  for (const Json& remark : library["remarks"].items()) {
+    text += "  " + padded("", kKeyWidth) + printable(remark.text()) + "\n";
+  }
+  return text;
+}
+
+// One line where there is no CUDA.
+std::string gpu_text(const Json& gpu) {
+  std::string text = "\ngpu (this release reduces tensors on the CPU and uses none of it)\n";
+  text += gpu_library_text("CUDA", gpu["cuda"]);
+  return gpu["nccl"].is_null() ? text : text + gpu_library_text("NCCL", gpu["nccl"]);
+}
+
 // "…/python/horovod/__init__.py" is the package in "…/python".
 std::string folder_of(const std::string& package) {
   const std::string_view end = "/horovod/__init__.py";
@@ -169,7 +197,7 @@ std::string text_of_place(const Json& facts) {
   return "hvd-info " + of(facts, "version") + "\n\nplace\n  " + place_text(facts["layout"]) + "\n" +
          list_text("errors", facts["errors"]) + list_text("remarks", facts["remarks"]) +
          settings_text(facts["settings"]) + libraries_text(facts["libraries"], "not found") +
-         python_text(facts["python"]) + built_text(facts["built"]);
+         gpu_text(facts["gpu"]) + python_text(facts["python"]) + built_text(facts["built"]);
 }
 
 std::string text_of_rank(const Json& facts) {

@@ -37,23 +37,7 @@
 
 namespace hvd {
 
-#if !defined(__CUDA_ARCH__)
-// Where the host finds device memory; null: at its own address. Set by a fake device whose memory
-// traps what is not a kernel.
-extern void* (*pack_host_address)(const void* device, size_t bytes);
-#endif
-
 namespace {
-
-HVD_ANYWHERE inline const char* reach(const void* device, size_t bytes) {
-#if !defined(__CUDA_ARCH__)
-  if (pack_host_address != nullptr) {
-    return static_cast<const char*>(pack_host_address(device, bytes));
-  }
-#endif
-  (void)bytes;
-  return static_cast<const char*>(device);
-}
 
 // Elements that move together, in one instruction if they are 2, 4, 8 or 16 bytes.
 template <typename T, unsigned kLanes>
@@ -280,12 +264,9 @@ HVD_ANYWHERE inline void pack_body(const PackArguments& arguments, uint32_t bloc
     const uint32_t begin = (chunk - piece.first_chunk) * arguments.chunk;
     const uint32_t left = piece.count - begin;
     const uint32_t n = left < arguments.chunk ? left : arguments.chunk;
-    const size_t from_at = size_t{begin} * sizeof(BitsOf<From>);
-    const size_t to_at = size_t{begin} * sizeof(BitsOf<To>);
-    const char* from =
-        reach(static_cast<const char*>(piece.from) + from_at, n * sizeof(BitsOf<From>));
-    const char* to = reach(static_cast<char*>(piece.to) + to_at, n * sizeof(BitsOf<To>));
-    Chunk<From, To>::move(from, const_cast<char*>(to), n, arguments, turn);
+    const char* from = static_cast<const char*>(piece.from) + size_t{begin} * sizeof(BitsOf<From>);
+    char* to = static_cast<char*>(piece.to) + size_t{begin} * sizeof(BitsOf<To>);
+    Chunk<From, To>::move(from, to, n, arguments, turn);
   }
 }
 

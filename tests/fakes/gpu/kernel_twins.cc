@@ -7,8 +7,6 @@
 
 #define HVD_EXPORT extern "C" __attribute__((visibility("default")))
 
-void* (*hvd::pack_host_address)(const void* device, size_t bytes) = nullptr;
-
 namespace {
 
 template <typename From, typename To>
@@ -42,8 +40,6 @@ void touch(void** parameters, KernelTouch touch, void* cookie) {
     touch<hvd::From, hvd::To>(parameters, add, cookie);                                        \
   }
 HVD_PACK_KERNELS(HVD_TWIN)
-
-HVD_EXPORT void hvd_gpu_host_memory(KernelMemory memory) { hvd::pack_host_address = memory; }
 
 #define HVD_NAME(name, From, To) #name,
 #define HVD_POINTER(name, From, To) hvd_gpu_host_##name,

@@ -14,16 +14,10 @@
 
 using KernelTwin = void (*)(unsigned grid_x, unsigned block_x, void** parameters);
 
-// An address at which the host may touch `bytes` of what a kernel calls `device`; as aligned.
-using KernelMemory = void* (*)(const void* device, size_t bytes);
-
 // Told of each piece of memory that a launch reads or writes.
 using KernelTouch = void (*)(void* cookie, const void* device, size_t bytes, int writes);
 
 extern "C" {
-
-// Before the first twin runs; null: addresses are the host's own, as they are without this call.
-void hvd_gpu_host_memory(KernelMemory memory);
 
 // The names of all kernels; null ends them.
 extern const char* const hvd_gpu_host_names[];
