@@ -3,7 +3,7 @@
 # Not installed: examples/train runs from where it is built, with the library beside it; the scripts run from anywhere.
 
 EXTRA_DIST += examples/job.sbatch examples/job_requeue.sbatch examples/job_torch.sbatch examples/quickstart.sh examples/synthetic_benchmark.py \
-  examples/train.py
+  examples/train.py examples/container/README.md examples/container/horovod.def examples/spack/package.py
 
 if HAVE_ZLIB
 noinst_PROGRAMS += examples/train

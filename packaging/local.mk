@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a site installs beside programs: the modulefile and completion for bash. And what packages are made by: debian/ and
-# the RPM spec.
+# What a site installs beside programs: the modulefile and completion for bash. And what packages are made by:
+# debian/.
 
 EXTRA_DIST += packaging/modulefile.in packaging/completion.bash
+EXTRA_DIST += debian/changelog debian/clean debian/control debian/control.in debian/copyright debian/horovod-tools.install \
+  debian/horovod-tools.links debian/libhvd-dev.install debian/libhvd0.install debian/plugin.install debian/plugin.postinst \
+  debian/plugin.postrm debian/python3-hvd.install debian/rules debian/source/format
 
 # The name of a modulefile is the version. Made every time: `make install prefix=…` may name another directory than
 # configure did.

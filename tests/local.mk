@@ -2,7 +2,7 @@
 # Unit tests are one Catch2 binary that mirrors the rooms; `make check` runs it. tests/run.sh runs it and all the rest.
 
 # A test file that is there is distributed; the part `dist` of run.sh names what is not.
-EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/python/bench tests/python/ranks
+EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/packages/overlay tests/python/bench tests/python/ranks
 EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus tests/fuzz/lines.h tests/fuzz/facts.cc tests/fuzz/gpus.cc tests/fuzz/handoff.cc \
   tests/fuzz/mapping.cc tests/fuzz/node.cc tests/fuzz/options.cc tests/fuzz/plugstack.cc tests/fuzz/report.cc tests/fuzz/topology.cc
 dist-hook:

@@ -157,6 +157,22 @@ clang CC=clang CXX=clang++
 END
 }
 
+# What is installed here is so in a copy of the file system that goes away. Not optimised: it is about files.
+part_packages() {
+  local at=$build/packages
+  if [[ $EUID != 0 ]]; then
+    count_skip packages 'not root'
+    return
+  fi
+  check 'what packages are made with is there' build-aux/install-deps packages || return
+  rm -rf "$at"
+  check 'Debian packages build from a fresh checkout' debs_build "$at/deb" || return
+  check 'lintian finds no error in them' lintian --allow-root --fail-on error "$at"/deb/*.changes
+  check 'the recipe for Spack is Python' python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' \
+    examples/spack/package.py
+  tap env HVD_CLUSTER_DIR="$HVD_CLUSTER_DIR-packages" tests/packages/overlay bats --tap tests/packages/*.bats
+}
+
 # Not optimised: it is about files, and the tests are run elsewhere.
 part_dist() {
   local below=$build/dist/below elsewhere
@@ -275,6 +291,12 @@ no_report_in() {
     none=1
   done < <(grep -lrE 'ERROR: |runtime error: ' "$1")
   return "$none"
+}
+
+# debs_build DIR: from the files that a checkout has, and no other.
+debs_build() {
+  mkdir -p "$1/slurm-horovod" && tracked | tar -cT - | tar -x -C "$1/slurm-horovod" || return
+  DEB_BUILD_OPTIONS="noopt parallel=$jobs" env -C "$1/slurm-horovod" dpkg-buildpackage -us -uc -b
 }
 
 # The tarball lacks nothing of the repository but what only git reads.

@@ -31,6 +31,7 @@ parts='
   valgrind     600  all      memcheck on unit tests and on a job of one rank
   fuzz         300  all      a moment of every fuzz target (tests/fuzz/run for more)
   variants     900  all      builds without what is optional, and with clang
+  packages    1200  all      Debian packages built, installed, removed; modules
   dist         900  all      a complete tarball that builds, checks, installs and uninstalls itself
 '
 

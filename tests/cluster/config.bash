@@ -107,5 +107,5 @@ write_plugstack_conf() {
   local plugin=''
   [[ -z $prefix ]] || plugin=$(find "$prefix" -name spank_horovod.so -print -quit)
   [[ -z $plugin ]] || printf 'optional %s\n' "$plugin"
-  printf 'include %s\n' "$state/etc/slurm/plugstack.conf.d/*"
+  printf 'include %s\n' "$state/etc/slurm/plugstack.conf.d/*" ${HVD_CLUSTER_PLUGSTACK:+"$HVD_CLUSTER_PLUGSTACK"}
 }
