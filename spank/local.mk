@@ -46,11 +46,15 @@ spank_libhvdspank_la_SOURCES = \
   spank/node.cc \
   spank/node_bind.cc \
   spank/node_bind.h \
+  spank/node_list.cc \
+  spank/node_list.h \
   spank/options.cc \
   spank/options.h \
   spank/python_path.h \
   spank/step_facts.cc \
-  spank/step_facts.h
+  spank/step_facts.h \
+  spank/torch_variables.cc \
+  spank/torch_variables.h
 spank_libhvdspank_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) -DHVD_PYTHON_DIR='"$(hvdpythondir)"'
 
 spank_spank_horovod_la_SOURCES = spank/plugin.c

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "spank/node_bind.h"
 #include "spank/options.h"
 #include "spank/python_path.h"
+#include "spank/torch_variables.h"
 
 namespace hvd {
 namespace {
@@ -71,6 +73,14 @@ class TaskEnvironment {
   }
 
   void unset(const char* name) { spank_unsetenv(spank_, name); }
+
+  // What it returns is good until its next call.
+  Getenv getter() const {
+    return [this, value = std::string()](const char* name) mutable -> const char* {
+      value = get(name).value_or("");
+      return value.empty() ? nullptr : value.c_str();
+    };
+  }
 
  private:
   spank_t spank_;
@@ -122,8 +132,8 @@ std::optional<std::string> own_pmix_step(spank_t spank, const TaskEnvironment& e
 }
 
 // Where this task is in the job, from Slurm's mapping; all of Slurm's own numbers must agree.
-// kMismatch: this task's do not. [ranks_here]: the ranks on this node.
-Status place(const TaskEnvironment& environment, Handoff* handoff, std::vector<int>* ranks_here) {
+// kMismatch: this task's do not.
+Expected<Layout> place(const TaskEnvironment& environment, Handoff* handoff) {
   const auto rank = environment.number("SLURM_PROCID");
   if (!rank.ok()) return rank.status();
   const auto pmix_rank = environment.number("PMIX_RANK");
@@ -139,15 +149,12 @@ Status place(const TaskEnvironment& environment, Handoff* handoff, std::vector<i
   }
   const auto nodes = nodes_from_mapping(*mapping, *size);
   if (!nodes.ok()) return nodes.status();
-  const auto layout = layout_from_nodes(*nodes);
+  auto layout = layout_from_nodes(*nodes);
   if (!layout.ok()) return layout.status().annotate("the mapping \"" + *mapping + "\"");
   if (*rank >= layout->size) {
     return error(Code::kMismatch, "rank %d of %d does not exist", *rank, layout->size);
   }
   handoff->node = layout->node_of[*rank];
-  for (int one = 0; one < layout->size; ++one) {
-    if (layout->node_of[one] == handoff->node) ranks_here->push_back(one);
-  }
   handoff->placement = {*rank,
                         layout->size,
                         layout->local_rank[*rank],
@@ -158,14 +165,15 @@ Status place(const TaskEnvironment& environment, Handoff* handoff, std::vector<i
     return error(Code::kMismatch, "rank %d: Slurm says local rank %d, its mapping \"%s\" says %d",
                  *rank, *local, mapping->c_str(), handoff->placement.local_rank);
   }
-  return ok_status();
+  return layout;
 }
 
-// Built-in < site < environment < option; what the site has locked is the site's. What the
-// environment has stays as it is: its errors are hvd_init's to report.
+// Built-in < site < environment < option; what the site has locked is the site's. As the program
+// will read them: what the environment has stays as it is, and its errors are hvd_init's to report.
 Settings merge(const TaskEnvironment& environment, const Site& site, const Settings& option,
                Handoff* handoff) {
-  Settings merged;
+  std::vector<Status> bad;
+  Settings merged = Settings::from_environment(environment.getter(), &bad);
   for (const SettingRow& row : setting_rows()) {
     if (std::find(site.locked.begin(), site.locked.end(), row.setting) != site.locked.end()) {
       merged.copy(row.setting, site.settings);
@@ -190,58 +198,50 @@ Status offer_package(TaskEnvironment* environment, const std::string& folder) {
   return environment->set(kPythonPath, with_folder_first(folder, path));
 }
 
-// As the program will read them. What cannot be read is hvd_init's to complain about.
-Settings settings_of(const TaskEnvironment& environment) {
-  std::string value;
-  std::vector<Status> bad;
-  return Settings::from_environment(
-      [&](const char* name) -> const char* {
-        value = environment.get(name).value_or("");
-        return value.empty() ? nullptr : value.c_str();
-      },
-      &bad);
-}
-
 // What the user has typed, or exported as SLURM_CPU_BIND: later Slurm writes its own there.
 bool cpus_bound_by_user = false;
 
 void bind_rank(TaskEnvironment* environment, BindPlace place, const Settings& settings) {
-  std::string value;
-  const EnvironmentEditor editor = {[&](const char* name) -> const char* {
-                                      const auto found = environment->get(name);
-                                      value = found.value_or("");
-                                      return found ? value.c_str() : nullptr;
-                                    },
+  const EnvironmentEditor editor = {environment->getter(),
                                     [&](const std::string& name, const std::string& text) {
                                       return environment->set(name, text);
                                     },
                                     [&](const char* name) { environment->unset(name); }};
   place.cpus_bound = cpus_bound_by_user;
-  for (const std::string& line : bind_task(place, settings, editor)) say(line);
+  const BindTold told = bind_task(place, settings, editor);
+  for (const std::string& line : told.remarks) say(line);
+  // A table is no line of Slurm's log: here stderr is the task's.
+  dprintf(STDERR_FILENO, "%s", told.report.c_str());
 }
 
 Status prepare(TaskEnvironment* environment, const std::string& step, const Site& site,
                const Settings& option) {
   Handoff handoff;
   handoff.step = step;
-  BindPlace bind_place;
-  const Status placed = place(*environment, &handoff, &bind_place.ranks);
-  if (!placed.ok()) return placed;
+  const auto layout = place(*environment, &handoff);
+  if (!layout.ok()) return layout.status();
   const auto hostname = environment->get("HOROVOD_HOSTNAME");
   handoff.own_hostname = !hostname;
   handoff.hostname = hostname ? *hostname : node_name(*environment);
-  const Settings merged = merge(*environment, site, option, &handoff);
-  for (const auto& [name, value] : handoff_variables(handoff, merged)) {
+  const Settings settings = merge(*environment, site, option, &handoff);
+  if (settings.text(Setting::kEnv) == "torch") {
+    auto variables =
+        torch_variables(*layout, handoff, node_name(*environment), environment->getter());
+    if (!variables.ok()) return variables.status();
+    handoff.torch = std::move(*variables);
+  }
+  for (const auto& [name, value] : handoff_variables(handoff, settings)) {
     const Status status = environment->set(name, value);
     if (!status.ok()) return status;
   }
-  const Settings settings = settings_of(*environment);
   if (settings.flag(Setting::kPython)) {
     const Status offered =
         offer_package(environment, site.python_dir.empty() ? HVD_PYTHON_DIR : site.python_dir);
     if (!offered.ok()) return offered;
   }
+  BindPlace bind_place;
   bind_place.node = node_name(*environment);
+  bind_place.ranks = layout->ranks[handoff.node];
   bind_place.local_rank = handoff.placement.local_rank;
   bind_place.topology = site.topology;
   bind_rank(environment, std::move(bind_place), settings);

@@ -85,9 +85,9 @@ Status change(const EnvironmentChange& changes, const EnvironmentEditor& environ
   return ok_status();
 }
 
-// Everything or an error; the warnings are added to `said`.
+// Everything or an error; the warnings are added to `told`.
 Status bind_or_explain(const BindPlace& place, const Settings& settings, const StepFacts& facts,
-                       const EnvironmentEditor& environment, std::vector<std::string>* said) {
+                       const EnvironmentEditor& environment, BindTold* told) {
   const auto topology = read_topology(
       place.topology.empty() ? TopologySource::machine() : TopologySource::file(place.topology));
   if (!topology.ok()) return topology.status();
@@ -108,43 +108,47 @@ Status bind_or_explain(const BindPlace& place, const Settings& settings, const S
   }
 
   if (!alone && place.local_rank != 0) return ok_status();  // one speaks for the node
-  Binding told = *binding;
+  Binding shown = *binding;
   if (!facts.sharing.empty() && facts.sharing.front() == place.local_rank) {
-    told.warnings.push_back(
+    shown.warnings.push_back(
         {facts.sharing, "share GPU " + facts.tokens, "a --gpu-bind that names another for each"});
   }
   if (place.local_rank == 0) {
     for (BindWarning& one : limit_warnings(limits_here(), *topology, facts.ranks)) {
-      told.warnings.push_back(std::move(one));
+      shown.warnings.push_back(std::move(one));
     }
   } else {  // what concerns all is said by the node's first
-    told.warnings.erase(std::remove_if(told.warnings.begin(), told.warnings.end(),
-                                       [](const BindWarning& one) { return one.ranks.empty(); }),
-                        told.warnings.end());
+    shown.warnings.erase(std::remove_if(shown.warnings.begin(), shown.warnings.end(),
+                                        [](const BindWarning& one) { return one.ranks.empty(); }),
+                         shown.warnings.end());
   }
-  const Json report = report_of(place.node, place.ranks, *topology, *request, told);
-  if (settings.text(Setting::kReport) != "off") {
+  const Json report = report_of(place.node, place.ranks, *topology, *request, shown);
+  const std::string& wish = settings.text(Setting::kReport);
+  if (wish != "off" && settings.text(Setting::kEnv) == "torch") {
+    told->report = wish == "json" ? places_json({report}).dump() + "\n" : places_text({report});
+  } else if (wish != "off") {
     return environment.set(kReportVariable, report.dump());
+  } else {
+    told->remarks = report_warnings({report});
   }
-  for (const std::string& line : report_warnings({report})) said->push_back(line);
   return ok_status();
 }
 
 }  // namespace
 
-std::vector<std::string> bind_task(const BindPlace& place, const Settings& settings,
-                                   const EnvironmentEditor& environment) {
+BindTold bind_task(const BindPlace& place, const Settings& settings,
+                   const EnvironmentEditor& environment) {
   environment.unset(kReportVariable);
   const StepFacts facts =
       step_facts(environment.get, static_cast<int>(place.ranks.size()), place.local_rank,
                  Affinity::own(), place.cpus_bound, own_cgroup(), device_is_denied());
-  std::vector<std::string> said;
-  if (!has_work(facts, settings)) return said;
-  const Status status = bind_or_explain(place, settings, facts, environment, &said);
+  BindTold told;
+  if (!has_work(facts, settings)) return told;
+  const Status status = bind_or_explain(place, settings, facts, environment, &told);
   if (!status.ok() && place.local_rank == 0) {
-    said.push_back(place.node + ": nothing is bound: " + status.text());
+    told.remarks.push_back(place.node + ": nothing is bound: " + status.text());
   }
-  return said;
+  return told;
 }
 
 }  // namespace hvd

@@ -29,8 +29,15 @@ struct BindPlace {
   std::string topology;     // a file instead of the machine; "" is none
 };
 
-// What is to be said, one line each; only the node's first task has the warnings of all.
-std::vector<std::string> bind_task(const BindPlace& place, const Settings& settings,
-                                   const EnvironmentEditor& environment);
+// What is to be said; only the node's first task has the warnings of all.
+struct BindTold {
+  std::vector<std::string> remarks;  // one line each
+  // For stderr as it is: the node's table, or its JSON, where no hvd_init need come to print those
+  // of all nodes (env=torch).
+  std::string report;
+};
+
+BindTold bind_task(const BindPlace& place, const Settings& settings,
+                   const EnvironmentEditor& environment);
 
 }  // namespace hvd

@@ -130,9 +130,11 @@ tests_unit_unit_SOURCES += \
   tests/unit/spank_hostile_test.cc \
   tests/unit/spank_local_test.cc \
   tests/unit/limits_test.cc \
+  tests/unit/node_list_test.cc \
   tests/unit/spank_node_test.cc \
   tests/unit/spank_options_test.cc \
-  tests/unit/step_facts_test.cc
+  tests/unit/step_facts_test.cc \
+  tests/unit/torch_variables_test.cc
 
 check_PROGRAMS += tests/unit/spank_quiet
 TESTS += tests/unit/spank_quiet

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The internal variable is "step=12.0,node=1,hostname=plugin,site=KEY:KEY,option=KEY". Keys that
-// a reader does not know are skipped: plugin and library may be of different versions.
+// The internal variable is "step=12.0,node=1,hostname=plugin,site=KEY:KEY,option=KEY", with
+// ",torch=NAME:NAME" for the variables of env=torch, less those that were the user's. Keys that a
+// reader does not know are skipped: plugin and library may be of different versions.
 #include "libhvd/base/handoff.h"
 
 #include <limits.h>
@@ -29,6 +30,10 @@ constexpr PlacementRow kPlacement[] = {
     {"HOROVOD_CROSS_RANK", &Placement::cross_rank},
     {"HOROVOD_CROSS_SIZE", &Placement::cross_size},
 };
+
+// What env=torch may set.
+constexpr const char* kTorch[] = {"MASTER_ADDR", "MASTER_PORT",      "RANK",       "WORLD_SIZE",
+                                  "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK"};
 
 std::string keys_of(const std::vector<Setting>& settings) {
   std::string text;
@@ -76,6 +81,8 @@ Status read_internal(std::string_view text, Handoff* handoff) {
       handoff->site = settings_of(value);
     } else if (key == "option") {
       handoff->option = settings_of(value);
+    } else if (key == "torch") {
+      for (std::string_view name : split(value, ':')) handoff->torch.emplace_back(name, "");
     }
   }
   return ok_status();
@@ -111,10 +118,14 @@ Variables handoff_variables(const Handoff& handoff, const Settings& settings) {
       variables.emplace_back(setting_row(setting).variable, settings.exported(setting));
     }
   }
-  variables.emplace_back(kHandoffVariable,
-                         "step=" + handoff.step + ",node=" + std::to_string(handoff.node) +
-                             ",hostname=" + (handoff.own_hostname ? "plugin" : "user") + ",site=" +
-                             keys_of(handoff.site) + ",option=" + keys_of(handoff.option));
+  std::string internal = "step=" + handoff.step + ",node=" + std::to_string(handoff.node) +
+                         ",hostname=" + (handoff.own_hostname ? "plugin" : "user") +
+                         ",site=" + keys_of(handoff.site) + ",option=" + keys_of(handoff.option);
+  for (const auto& [name, value] : handoff.torch) {
+    internal += (name == handoff.torch.front().first ? ",torch=" : ":") + name;
+    variables.emplace_back(name, value);
+  }
+  variables.emplace_back(kHandoffVariable, std::move(internal));
   return variables;
 }
 
@@ -126,6 +137,11 @@ std::vector<const char*> variables_of_handoff(std::string_view internal) {
   for (const PlacementRow& row : kPlacement) names.push_back(row.variable);
   if (handoff.own_hostname) names.push_back(kHostname);
   for (Setting setting : handoff.site) names.push_back(setting_row(setting).variable);
+  for (const auto& [name, value] : handoff.torch) {
+    for (const char* known : kTorch) {
+      if (name == known) names.push_back(known);
+    }
+  }
   return names;
 }
 

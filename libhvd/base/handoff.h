@@ -27,6 +27,8 @@ struct Placement {
   int cross_size = 1;
 };
 
+using Variables = std::vector<std::pair<std::string, std::string>>;  // name, value
+
 struct Handoff {
   std::string step;  // "JOB.STEP" of the PMIx namespace, as slurm_step_of gives it
   int node = 0;      // index of the task's node in the step's layout
@@ -35,9 +37,8 @@ struct Handoff {
   bool own_hostname = true;     // false: the user's environment had it
   std::vector<Setting> site;    // settings whose value is the node's plugstack.conf's
   std::vector<Setting> option;  // settings whose value is --horovod's
+  Variables torch;              // what env=torch sets; as read, without the values
 };
-
-using Variables = std::vector<std::pair<std::string, std::string>>;  // name, value
 
 // Everything that the plugin sets in the task. `settings` has the values of handoff.site and
 // handoff.option.

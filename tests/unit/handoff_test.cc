@@ -127,6 +127,22 @@ TEST_CASE("a later step can clear what is not the user's choice", "[base]") {
   CHECK(hvd::variables_of_handoff("nonsense").size() == 9);
 }
 
+TEST_CASE("a later step can clear what env=torch has set, and nothing else by that name",
+          "[base]") {
+  Handoff handoff = example();
+  handoff.torch = {{"MASTER_ADDR", "node0"}, {"RANK", "5"}, {"PATH", "/bin"}};
+  Environment environment = written(handoff);
+  CHECK(environment.at("RANK") == "5");
+  environment["MASTER_PORT"] = "4711";  // the user's
+  for (const char* name : hvd::variables_of_handoff(environment[hvd::kHandoffVariable])) {
+    environment.erase(name);
+  }
+  CHECK(environment == Environment{{"HOROVOD_FUSION_THRESHOLD", "67108864"},
+                                   {"HOROVOD_LOG_HIDE_TIME", "1"},
+                                   {"MASTER_PORT", "4711"},
+                                   {"PATH", "/bin"}});
+}
+
 TEST_CASE("a hand-off that somebody changed is a sentence", "[base]") {
   const struct {
     const char* name;

@@ -217,6 +217,87 @@ TEST_CASE("a task finds the package horovod first on its PYTHONPATH, unless pyth
   CHECK(run(elsewhere).task.at("PYTHONPATH") == "/b");
 }
 
+// What env=torch sets for rank 3, on the second node of node0 and node1.
+const Environment kTorch = {
+    {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "20732"},  {"RANK", "3"},       {"WORLD_SIZE", "4"},
+    {"LOCAL_RANK", "1"},      {"LOCAL_WORLD_SIZE", "2"}, {"GROUP_RANK", "1"}, {"NODE_RANK", "1"}};
+
+Step step_with(const char* option, const Environment& more = {}) {
+  Step step;
+  step.option = option;
+  step.task = with(with(step.task, {{"SLURM_STEP_NODELIST", "node[0-1]"}}), more);
+  return step;
+}
+
+// Those of kTorch's names that a task has.
+Environment torch_part(const Environment& task) {
+  Environment part;
+  for (const auto& [name, value] : kTorch) {
+    const auto found = task.find(name);
+    if (found != task.end()) part.insert(*found);
+  }
+  return part;
+}
+
+TEST_CASE("torch.distributed's variables are there with env=torch, and only then", "[spank]") {
+  const struct {
+    const char* option;
+    const char* site;
+    const char* variable;  // HOROVOD_ENV
+    bool there;
+  } cases[] = {
+      {"", nullptr, nullptr, false},         {"env=off", nullptr, "torch", false},
+      {"env=torch", nullptr, nullptr, true}, {"", nullptr, "torch", true},
+      {"", nullptr, "Torch", true},          {"", nullptr, "troch", false},  // hvd_init complains
+      {"", "env=torch", nullptr, true},      {"", "env=torch", "off", false},
+      {"", "lock=env", "torch", false},      {"off", "env=torch", nullptr, false},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.option, c.site, c.variable);
+    Step step = step_with(c.option);
+    if (c.site != nullptr) step.plugstack = {c.site};
+    if (c.variable != nullptr) step.task["HOROVOD_ENV"] = c.variable;
+    const Result result = run(step);
+    CHECK(result.status == 0);
+    CHECK(result.err == "");
+    CHECK(torch_part(result.task) == (c.there ? kTorch : Environment()));
+  }
+}
+
+TEST_CASE("env=torch leaves the user's address and port, and nothing of it to a nested step",
+          "[spank]") {
+  const Result outer = run(step_with("env=torch", {{"MASTER_PORT", "4711"}, {"RANK", "99"}}));
+  CHECK(torch_part(outer.task) == with(kTorch, {{"MASTER_PORT", "4711"}}));
+  // On another node, of another step, with and without env=torch and PMIx of its own.
+  Step nested;
+  nested.task =
+      with(outer.task, {{"SLURMD_NODENAME", "node5"}, {"SLURM_STEP_NODELIST", "node[4-5]"}});
+  nested.task.erase("HOROVOD_ENV");
+  nested.step_id = 7;
+  nested.option = "inherited,env=torch";
+  CHECK(torch_part(run(nested).task) == Environment{{"MASTER_PORT", "4711"}});
+  nested.option = "off";
+  CHECK(torch_part(run(nested).task) == Environment{{"MASTER_PORT", "4711"}});
+  nested.task["PMIX_NAMESPACE"] = "slurm.pmix.12.7";
+  nested.option = "";
+  CHECK(torch_part(run(nested).task) == Environment{{"MASTER_PORT", "4711"}});
+  nested.option = "env=torch";
+  CHECK(torch_part(run(nested).task) ==
+        with(kTorch, {{"MASTER_PORT", "4711"}, {"MASTER_ADDR", "node4"}}));
+}
+
+TEST_CASE("what env=torch cannot find out is said by the node's first task", "[spank]") {
+  Step step;
+  step.option = "env=torch";
+  CHECK(run(step).status == 2);
+  step.local_task = 0;
+  CHECK(run(step).err ==
+        "horovod: on node1: env=torch: Slurm has not set SLURM_STEP_NODELIST. Set MASTER_ADDR to "
+        "the host of rank 0\n");
+  step.task["MASTER_ADDR"] = "10.0.0.1";
+  CHECK(run(step).status == 0);
+}
+
 // Two packages of one core each, at the first two CPUs of this process; a GPU and a card at each,
 // the first in PCI order at the second.
 std::string two_packages(int first, int second) {
@@ -294,6 +375,41 @@ TEST_CASE("a task runs beside its GPU, unless it or the site has no wish, or sru
     CHECK(result.task.at("CUDA_VISIBLE_DEVICES") == c.gpus);
     CHECK(result.cpus == c.cpus);
   }
+}
+
+TEST_CASE("with env=torch a node prints its own report: no hvd_init need come to do it",
+          "[spank]") {
+  const int cpu = own_cpus()[0];
+  if (cpu > 29) {
+    WARN("this machine lets the test run on none of its first CPUs");
+    return;
+  }
+  hvd::test::Folder folder;
+  FILE* file = fopen(folder.file("node.xml").c_str(), "w");
+  REQUIRE(file != nullptr);
+  fputs(two_packages(cpu, cpu + 1).c_str(), file);
+  REQUIRE(fclose(file) == 0);
+  const auto reported = [&](const char* option, const char* rank, const char* local_rank) {
+    Step step = step_with(option, {{"CUDA_VISIBLE_DEVICES", "0,1"},
+                                   {"SLURM_STEP_GPUS", "0,1"},
+                                   {"SLURM_PROCID", rank},
+                                   {"PMIX_RANK", rank},
+                                   {"SLURM_LOCALID", local_rank}});
+    step.plugstack = {"topology=" + folder.file("node.xml")};
+    const Result result = run(step);
+    CHECK(result.status == 0);
+    CHECK(result.task.count("HOROVOD_INTERNAL_REPORT") == 0);
+    return result.err;
+  };
+  const std::string table = reported("env=torch,report,cpu-bind=none", "2", "0");
+  INFO(table);
+  CHECK(table.find("local rank") < table.find("node1"));
+  CHECK(table.find("node1") != std::string::npos);
+  const std::string json = reported("env=torch,report=json,cpu-bind=none", "2", "0");
+  INFO(json);
+  CHECK(json.substr(0, 11) == "{\"nodes\": [");
+  CHECK(json.find('\n') == json.size() - 1);
+  CHECK(reported("env=torch,report,cpu-bind=none", "3", "1") == "");
 }
 
 TEST_CASE("what the site has locked is the site's, whatever the environment says", "[spank]") {
