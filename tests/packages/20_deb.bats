@@ -57,8 +57,7 @@ teardown_file() { "$cluster" down; }
 
 @test "module load horovod finds the package's modulefile, and leaves PATH alone" {
   for init in "${module_systems[@]}"; do
-    # Where Debian's Lmod looks is set by what a login shell reads.
-    run with_modules "${init/%lmod\/init\/bash/lmod\/init\/profile}" 'before=$PATH; module load horovod && echo "$PYTHONPATH" && [[ $PATH == "$before" ]]'
+    run with_modules "$init" 'before=$PATH; module load horovod && echo "$PYTHONPATH" && [[ $PATH == "$before" ]]'
     echo "$init: $output"
     [ "$output" = /usr/share/horovod/python ]
   done

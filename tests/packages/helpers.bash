@@ -9,7 +9,7 @@ load ../cluster/helpers
 
 export packages=$HVD_BUILD/packages
 export HVD_CLUSTER_PLUGSTACK='/opt/plugstack/*.conf'
-module_systems=(/usr/share/modules/init/bash /usr/share/lmod/lmod/init/bash)
+module_systems=(/usr/share/modules/init/bash /usr/share/lmod/lmod/init/profile) # as login shells do
 
 cluster_up() { timeout 120 "$cluster" up --nodes 2 --cores 1 --bind "$HVD_BUILD" "$@"; }
 
