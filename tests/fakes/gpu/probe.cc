@@ -22,7 +22,7 @@ namespace fake_gpu {
 namespace {
 
 constexpr unsigned kSeconds = 60;  // for one rank
-constexpr long kPatience = 2000;   // ms, after a rank has ended badly
+constexpr long kPatience = 1000;   // ms, after a rank has ended badly
 constexpr int kMostIds = 4;
 
 // Ids go from rank 0 to the others through memory they share.
