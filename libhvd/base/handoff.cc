@@ -61,6 +61,16 @@ Status read_number(const char* name, const char* text, int* value) {
   return ok_status();
 }
 
+// Each once, and nothing that is not ours to take away again.
+void add_torch(std::string_view name, Handoff* handoff) {
+  for (const auto& [before, value] : handoff->torch) {
+    if (name == before) return;
+  }
+  for (const char* known : kTorch) {
+    if (name == known) handoff->torch.emplace_back(name, "");
+  }
+}
+
 Status read_internal(std::string_view text, Handoff* handoff) {
   for (std::string_view field : split(text, ',')) {
     const size_t equals = field.find('=');
@@ -82,7 +92,7 @@ Status read_internal(std::string_view text, Handoff* handoff) {
     } else if (key == "option") {
       handoff->option = settings_of(value);
     } else if (key == "torch") {
-      for (std::string_view name : split(value, ':')) handoff->torch.emplace_back(name, "");
+      for (std::string_view name : split(value, ':')) add_torch(name, handoff);
     }
   }
   return ok_status();
@@ -137,8 +147,8 @@ std::vector<const char*> variables_of_handoff(std::string_view internal) {
   for (const PlacementRow& row : kPlacement) names.push_back(row.variable);
   if (handoff.own_hostname) names.push_back(kHostname);
   for (Setting setting : handoff.site) names.push_back(setting_row(setting).variable);
-  for (const auto& [name, value] : handoff.torch) {
-    for (const char* known : kTorch) {
+  for (const char* known : kTorch) {
+    for (const auto& [name, value] : handoff.torch) {
       if (name == known) names.push_back(known);
     }
   }

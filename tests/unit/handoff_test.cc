@@ -143,6 +143,16 @@ TEST_CASE("a later step can clear what env=torch has set, and nothing else by th
                                    {"PATH", "/bin"}});
 }
 
+TEST_CASE("of what a hand-off says that env=torch has set only what it can set counts, once",
+          "[base]") {
+  Environment environment = written(example());
+  environment[hvd::kHandoffVariable] += ",torch=HOROVOD_RANK:RANK:PATH:RANK";
+  const auto handoff = hvd::read_handoff(getter(environment));
+  REQUIRE((handoff.ok() && *handoff));
+  REQUIRE((*handoff)->torch.size() == 1);
+  CHECK((*handoff)->torch[0].first == "RANK");
+}
+
 TEST_CASE("a hand-off that somebody changed is a sentence", "[base]") {
   const struct {
     const char* name;
