@@ -67,4 +67,8 @@ AC_LANG_POP([C++])
 AC_SUBST([HVD_WARNINGS])
 AC_SUBST([HVD_SANITIZER])
 AM_CONDITIONAL([SANITIZED], [test -n "$HVD_SANITIZER"])
+# ccache does not keep what was compiled with one, unless it is told to.
+hvd_precompiled=$GXX
+case $CXX in *ccache* | *clang*) hvd_precompiled=no ;; esac
+AM_CONDITIONAL([PRECOMPILED_HEADER], [test "$hvd_precompiled" = yes])
 ])

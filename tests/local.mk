@@ -2,7 +2,7 @@
 # Unit tests are one Catch2 binary that mirrors the rooms; `make check` runs it. tests/run.sh runs it and all the rest.
 
 # A test file that is there is distributed; the part `dist` of run.sh names what is not.
-EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/packages/overlay tests/python/bench tests/python/ranks
+EXTRA_DIST += tests/cluster/cluster tests/cluster/boot tests/cluster/leftovers tests/packages/overlay tests/python/bench tests/python/ranks
 EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus tests/fuzz/lines.h tests/fuzz/facts.cc tests/fuzz/gpus.cc tests/fuzz/handoff.cc \
   tests/fuzz/mapping.cc tests/fuzz/node.cc tests/fuzz/options.cc tests/fuzz/plugstack.cc tests/fuzz/report.cc tests/fuzz/topology.cc
 dist-hook:
@@ -156,6 +156,15 @@ tests_fakes_gpu_kernel_twins_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
+# To read Catch2's header takes as long as to compile most tests: g++ does it once. It is found before catch.h, whose
+# folder comes later, and left aside where other flags are in force.
+if PRECOMPILED_HEADER
+tests/unit/catch.h.gch: $(srcdir)/tests/unit/catch.h config.h
+	$(AM_V_GEN)$(MKDIR_P) tests/unit && $(CXX) $(DEFS) $(DEFAULT_INCLUDES) $(INCLUDES) $(tests_unit_unit_CPPFLAGS) \
+	  $(CPPFLAGS) $(tests_unit_unit_CXXFLAGS) $(CXXFLAGS) -x c++-header -c $(srcdir)/tests/unit/catch.h -o $@
+$(tests_unit_unit_OBJECTS): | tests/unit/catch.h.gch
+CLEANFILES += tests/unit/catch.h.gch
+endif
 tests_unit_unit_LDADD = tests/unit/libmain.a libhvd/tools/libinfo.la libhvd/tools/libperf.la $(HVD_SPANK_LIBRARY) spank/libbind.la $(HVD_INTERNAL_LIBS) $(CATCH2_LIBS)
 
 # Programs whose ranks are started by mpirun and srun, and the tests that do so.

@@ -106,7 +106,7 @@ def diagnostics_complaints(diagnostics):
     if len(messages) < 5:
         yield "only %d messages" % len(messages)
     for message in messages:
-        pieces = re.split(r'"[^"]*"|\d+|\[.*|node0|\([a-z ]*\)|HOROVOD_FUSION_\w+|=none|; did you mean', message)
+        pieces = re.split(r'"[^"]*"|\d+|\[.*|node0|\([a-z ]*\)|HOROVOD_FUSION_\w+|SLURM_\w+|env=torch: |=none|; did you mean', message)
         if all(len(piece.strip(" ;:?")) < 8 for piece in pieces):
             yield "nothing of \"%s\" can be looked for" % message
         for piece in pieces:

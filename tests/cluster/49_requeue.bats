@@ -71,6 +71,7 @@ assert all(torch.equal(a, b) for a, b in weights + momentum)
 END
 }
 
+# bats test_tags=long
 @test "cut off by a signal, and then by a requeue, it is queued again, and ends with the same weights" {
   local learn=(--images 1600 --batch-size 8 --epochs 2)
   whole "${learn[@]}"

@@ -34,6 +34,7 @@ teardown() {
   expect_lines 8 "^rank [0-7]: 100 rounds of seed $seed, [1-9][0-9]* disagreements, all as they must be$"
 }
 
+# bats test_tags=long
 @test "20 submission orders and 3 fusion thresholds give the same bits on 1 to 4 nodes, cyclic and uneven too" {
   local place first threshold n
   for place in "-N1 -n3" "-N2 -n4 --distribution=cyclic --ntasks-per-node=2" "-N3 -n5" "-N4 -n4 --ntasks-per-node=1"; do

@@ -101,11 +101,11 @@ run_as() {
 list_daemons() {
   local host pid namespace name
   local -A found=()
-  for pid in $(cluster_pids); do
-    namespace=$(readlink "/proc/$pid/ns/mnt") || continue
-    name=$(cat "/proc/$pid/comm") || continue
+  while read -r pid namespace; do
+    read -r name <"/proc/$pid/comm" || continue
     found[$namespace $name]=${found[$namespace $name]:-$pid}
-  done 2>/dev/null
+  done 2>/dev/null < <(cluster_pids | sed 's|.*|/proc/&/ns/mnt|' |
+    xargs -r sh -c 'find "$@" -maxdepth 0 -printf "%p %l\n"' sh 2>/dev/null | sed 's|^/proc/\([0-9]*\)/ns/mnt|\1|')
   for host in "$state"/host/*; do
     namespace=$(readlink "/proc/$(<"$host")/ns/mnt") || namespace=none
     host=${host##*/}
