@@ -155,13 +155,14 @@ tests_fakes_gpu_kernel_twins_la_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
 tests_fakes_gpu_kernel_twins_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CATCH2_CPPFLAGS) $(SLURM_CPPFLAGS) $(HWLOC_CPPFLAGS) $(PMIX_CPPFLAGS) $(CUDA_CPPFLAGS)
-tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT)
-# To read Catch2's header takes as long as to compile most tests: g++ does it once. It is found before catch.h, whose
-# folder comes later, and left aside where other flags are in force.
+tests_unit_unit_CXXFLAGS = $(HVD_CXXFLAGS) $(HVD_TEST_OPT) $(HVD_PRECOMPILED)
+# To read Catch2's header takes as long as to compile most tests: g++ does it once. What it has read has to come first in
+# a file; it is found before catch.h itself, whose folder comes later, and left aside where other flags are in force.
 if PRECOMPILED_HEADER
+HVD_PRECOMPILED = -include tests/unit/catch.h
 tests/unit/catch.h.gch: $(srcdir)/tests/unit/catch.h config.h
 	$(AM_V_GEN)$(MKDIR_P) tests/unit && $(CXX) $(DEFS) $(DEFAULT_INCLUDES) $(INCLUDES) $(tests_unit_unit_CPPFLAGS) \
-	  $(CPPFLAGS) $(tests_unit_unit_CXXFLAGS) $(CXXFLAGS) -x c++-header -c $(srcdir)/tests/unit/catch.h -o $@
+	  $(CPPFLAGS) $(HVD_CXXFLAGS) $(HVD_TEST_OPT) $(CXXFLAGS) -x c++-header -c $(srcdir)/tests/unit/catch.h -o $@
 $(tests_unit_unit_OBJECTS): | tests/unit/catch.h.gch
 CLEANFILES += tests/unit/catch.h.gch
 endif

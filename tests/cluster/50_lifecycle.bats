@@ -24,7 +24,7 @@ lenient() {
   on_cluster srun --horovod --kill-on-bad-exit=0 "$@"
 }
 
-two_nodes=(-N2 -n4 --ntasks-per-node=2)
+two_nodes=(-w 'node0,node1' -N2 -n4 --ntasks-per-node=2) # a node that still completes another step would be passed over
 
 # ---- disagreements ------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ two_nodes=(-N2 -n4 --ntasks-per-node=2)
   expect_lines 2 "^rank [01]: MPI's sum is right$"
   run -0 on_cluster srun --horovod "${two_nodes[@]}" "$lifecycle" mpi=multiple init sum mpi-sum mpi-end
   expect_lines 4 "^rank [0-3]: MPI's sum is right$"
-  run on_cluster srun --horovod -N2 -n2 env LIFE_LINGER_MS=500 "$lifecycle" mpi=single init
+  run on_cluster srun --horovod -w node0,node1 -N2 -n2 env LIFE_LINGER_MS=500 "$lifecycle" mpi=single init
   [[ $status != 0 ]]
   expect_lines 2 '^rank [01]: init: 2 the program has initialised MPI for too few threads: rank 0 on node0 with MPI_THREAD_SINGLE, rank 1 on node1 with MPI_THREAD_SINGLE\. '
 }
@@ -69,7 +69,7 @@ two_nodes=(-N2 -n4 --ntasks-per-node=2)
 # ---- ends ---------------------------------------------------------------------------------------
 
 @test "a rank that ends by return or exit(0) has shut down; the others are told, and srun ends with 0" {
-  run -0 on_cluster srun --horovod -N1 -n2 "$lifecycle" init sum end=return
+  run -0 on_cluster srun --horovod -w node0 -N1 -n2 "$lifecycle" init sum end=return
   expect_lines 1 '^rank 0: wait: 5 rank 1 on node0 has shut down$'
   LIFE_RANK=2 run -0 on_cluster srun --horovod "${two_nodes[@]}" "$lifecycle" init sum end=exit0
   expect_lines 3 '^rank [013]: wait: 5 rank 2 on node1 has shut down$'
@@ -78,7 +78,7 @@ two_nodes=(-N2 -n4 --ntasks-per-node=2)
 @test "exit(3) and _exit(0) are deaths: one line, every wait says who, srun does not end with 0" {
   local how
   for how in exit3 _exit0; do
-    run lenient -N1 -n3 "$lifecycle" init sum end=$how
+    run lenient -w node0 -N1 -n3 "$lifecycle" init sum end=$how
     [[ $status != 0 ]]
     expect_lines 1 '^horovod: rank 1 on node0 is gone \((connection closed|process ended)\); 2 ranks stop$'
     expect_lines 2 '^rank [02]: wait: 4 rank 1 on node0 is gone '
