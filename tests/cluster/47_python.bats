@@ -42,7 +42,7 @@ traceback_is_whole() {
 @test "a script that dies of an exception: its whole traceback, one line of horovod, and srun ends within 5 s" {
   local layout options host stops start
   # A node that is still completing another step would be passed over.
-  for layout in '-w node0 -N1 -n2|node0|1 rank stops' '-w node0,node1 -N2 --ntasks-per-node=2|node0|3 ranks stop'; do
+  for layout in '--nodelist=node0 -N1 -n2|node0|1 rank stops' '--nodelist=node0,node1 -N2 --ntasks-per-node=2|node0|3 ranks stop'; do
     IFS='|' read -r options host stops <<<"$layout"
     read -ra options <<<"$options"
     # From the death on: a start of Python with PyTorch may take longer than that on a busy machine.
@@ -61,7 +61,7 @@ traceback_is_whole() {
 }
 
 @test "with --kill-on-bad-exit=0 the others catch an error that names rank and host, and end in order" {
-  run -1 python_on_cluster --horovod=mpi=off -w node0 -N1 -n4 --kill-on-bad-exit=0 "$ends" catch
+  run -1 python_on_cluster --horovod=mpi=off --nodelist=node0 -N1 -n4 --kill-on-bad-exit=0 "$ends" catch
   traceback_is_whole
   gone_once node0 '3 ranks stop'
   expect_lines 3 '^rank [023] caught: .*rank 1 on node0 is gone'

@@ -66,10 +66,17 @@ site() {
   job=$!
   wait_until 20 bash -c "[[ \$(timeout 10 $cluster exec -- squeue --noheader --states=running --format=%i) ]]"
   run -0 tasks --horovod -w node0 -n1 --gres=gpu:3
+  local free=$output placed
+  # Slurm binds to the first of its own what a map wants of the other job's.
+  run tasks --horovod -w node0 -n2 --gres=gpu:3 --gpu-bind=map_gpu:0,0
+  local mapped=$output
+  placed=$(placed -w node0 -n2 --gres=gpu:3 --gpu-bind=map_gpu:0,0)
   on_cluster squeue --noheader --format=%i | xargs -r -n1 "$cluster" exec -- scancel
   wait "$job" || true
   job=
-  same '0 2,1,3 PCI_BUS_ID'
+  diff <(echo '0 2,1,3 PCI_BUS_ID') <(echo "$free") >&2
+  diff <(printf '%s\n' '0 1 none' '1 1 none') <(echo "$mapped") >&2
+  diff <(printf '%s\n' '0 0 1 0000:02:00.0' '1 1 1 0000:02:00.0') <(echo "$placed") >&2
 }
 
 @test "gpu-bind: closest narrows, none and all leave the list, rank its order, map is as it is written" {
@@ -96,6 +103,15 @@ site() {
   run -0 tasks --horovod -w node0 -n2 --gres=gpu:4 --gpu-bind=map_gpu:3,1
   same '0 3 none
 1 1 none'
+  run -0 tasks --horovod -w node0 -n2 --gres=gpu:4 --gpu-bind=mask_gpu:0x3,0xc
+  same '0 0,1 none
+1 2,3 none'
+  run -0 tasks --horovod -w node0 -n2 --gres=gpu:4 --gpu-bind=per_task:1
+  same '0 0 none
+1 1 none'
+  run -0 tasks --horovod -w node0 -n2 --gres=gpu:4 --gpu-bind=closest
+  same '0 0,1,2,3 none
+1 0,1,2,3 none'
   run -0 tasks --horovod -w node0 -n2 --gpus-per-task=1
   same '0 0 none
 1 1 none'
@@ -113,12 +129,14 @@ site() {
 }
 
 @test "the report says which GPU each rank has, however it was asked for" {
-  local asked want
-  while IFS='|' read -r asked want; do
+  local asked want rows=0
+  # srun would read the rows from its standard input.
+  while IFS='|' read -r -u 4 asked want; do
     # shellcheck disable=SC2086 # several arguments
     run -0 placed -w node0 -n2 $asked
     diff <(tr ';' '\n' <<<"$want") <(echo "$output") >&2 || { echo "$asked" >&2 && return 1; }
-  done <<'END'
+    rows=$((rows + 1))
+  done 4<<'END'
 |0 0 - -;1 1 - -
 --gres=gpu:4|0 0 2 0000:81:00.0;1 1 3 0000:82:00.0
 --gpus=3|0 0 0 0000:01:00.0;1 1 2 0000:81:00.0
@@ -131,6 +149,7 @@ site() {
 --gres=gpu:4 --gpu-bind=closest|0 0 0 0000:01:00.0;1 1 1 0000:02:00.0
 --gres=gpu:4 --gpu-bind=none|0 0 - -;1 1 - -
 END
+  ((rows == 11))
 }
 
 @test "what will hurt is a line with the way out, from the node's first task" {
