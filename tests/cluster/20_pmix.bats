@@ -44,10 +44,10 @@ teardown() {
 
 @test "a rank that does not come is named with its node, by everybody on all nodes, at the deadline" {
   local late node
-  while read -r late node; do
+  while read -r -u 4 late node; do
     run -1 on_cluster srun --mpi=pmix --kill-on-bad-exit=0 -N3 -n6 --ntasks-per-node=2 "$probe" late "$late" 1000
     expect_lines 5 "^error: rank $late on $node did not come to hvd_init in time\. "
-  done <<<$'0 node0\n3 node1\n4 node2'
+  done 4<<<$'0 node0\n3 node1\n4 node2'
 }
 
 # Slurm's own race (see pmix_client.cc): 8 of 100 such starts hung before ranks waited for each other's nodes.
