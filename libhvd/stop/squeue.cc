@@ -109,7 +109,7 @@ Status read_all(int fd, Deadline deadline, std::string* text) {
     }
     if (deadline.passed()) return Status(Code::kTimeout, "no answer in time");
   }
-  return ok_status();
+  return error(Code::kSystem, "its answer has no end");
 }
 
 }  // namespace
@@ -145,8 +145,8 @@ Expected<std::optional<int64_t>> ask_squeue(const std::string& program, const st
   out.reset();
   std::string text;
   const Status answered = read_all(in.get(), deadline, &text);
-  // It has closed its output, or is late: nothing of it is waited for.
-  if (!answered.ok()) kill(*pid, SIGKILL);
+  // It has said all, or too much, or is late: nothing more of it is waited for.
+  kill(*pid, SIGKILL);
   int status = 0;
   while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
   }

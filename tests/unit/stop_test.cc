@@ -213,6 +213,20 @@ TEST_CASE("a squeue that is not there, says nothing or hangs is an error", "[sto
   CHECK(text(squeue, 200) == "\"" + squeue + "\": no answer in time");
 }
 
+TEST_CASE("a squeue that lives on after its answer, or never ends it, is not waited for",
+          "[stop]") {
+  const hvd::test::Folder folder;
+  const std::string squeue = script(folder, "echo 17; exec sleep 100 >&-");
+  const Deadline deadline = Deadline::after_ms(20000);
+  const Expected<Time> end = hvd::ask_squeue(squeue, "12", deadline);
+  REQUIRE(end.ok());
+  CHECK(*end == Time(17));
+  script(folder, "exec yes 17");
+  CHECK(hvd::ask_squeue(squeue, "12", deadline).status().text() ==
+        "\"" + squeue + "\": its answer has no end");
+  CHECK_FALSE(deadline.passed());
+}
+
 // In processes of their own, as signals are a process's.
 TEST_CASE("signals are noticed and do not end the process, and the program's handler runs too",
           "[stop]") {
